@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import functools
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 from golden_files import Words
 from parts.loops import for_each
+from parts.profiles import PROFILES, parsed
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.knowledge.targets import (
     family_of,
@@ -22,8 +25,6 @@ from provision.knowledge.targets import (
 )
 from provision.knowledge.toolchains import generation
 from provision.machine.configuration import shipped
-from provision.profile.module_system import ModuleSystem, ModuleSystemName
-from provision.profile.reader import Faults, Reader
 from provision.profile.site import Site, read_site
 from provision.profile.stack import PROGRAMS, WITHOUT_HOROVOD, Stack, read_stack
 
@@ -82,13 +83,6 @@ def faults(read: Callable[[Table], object], table: Table) -> tuple[str, ...]:
         read(table)
     assert caught.value.exit_code == EXIT_USAGE
     return caught.value.evidence
-
-
-def test_a_valid_profile_is_read_with_its_defaults() -> None:
-    read = site(SITE)
-    knl = read.arch("knl")
-    assert (knl.target, knl.modules, knl.launcher.name) == ("mic_knl", ("gcc/12.2.0",), "srun")
-    assert (knl.proof.nodes, knl.proof.ranks_per_node, knl.proof.ranks) == (1, 2, 2)
 
 
 def test_all_faults_of_a_profile_are_reported_at_once(words: Words) -> None:
@@ -184,6 +178,15 @@ def test_all_faults_of_a_profile_are_reported_at_once(words: Words) -> None:
         ("sources", {"page": {"date": "2018", "values": ["name"]}}, ".page.text"),
         ("sources", {"page": {"text": "a page", "date": "lately", "values": ["name"]}}, ".page.date"),
         ("sources", {"page": {"text": "a page", "date": "2018-09", "values": ["archs.*.nod"]}}, ".page.values[0]"),
+        # A relative path would be another file in every folder that a user stands in.
+        *(("root", path, "") for path in ("root", "./root")),
+        ("files", {"scratch": "scratch"}, ".scratch"),
+        ("files", {"temporary": "../tmp"}, ".temporary"),
+        ("modules/init", "init/bash", ""),
+        ("archs/knl/mpi/cxx", "./mpicxx", ""),
+        ("archs/knl/python", "./evil.sh", ""),
+        ("archs/knl/compiler", {"cxx": "./g++", "cc": "gcc"}, ".cxx"),
+        ("archs/knl/compiler", {"cxx": "g++", "cc": "bin/gcc"}, ".cc"),
     ],
 )
 def test_a_fault_in_a_profile_is_reported_with_its_key_path(path: str, value: object, rest: str, words: Words) -> None:
@@ -191,6 +194,12 @@ def test_a_fault_in_a_profile_is_reported_with_its_key_path(path: str, value: ob
     found = [line for line in faults(site, put(SITE, path, value)) if line.startswith(place)]
     assert found
     words("site", "\n".join(found))
+
+
+@pytest.mark.parametrize("python", ["python3.11", "/usr/bin/python3", "~/bin/python3", "${HOME}/python"])
+def test_a_name_on_path_and_an_absolute_path_are_accepted(python: str) -> None:
+    read = site(put(SITE, "archs/knl/python", python), HOME="/home/ada")
+    assert str(read.arch("knl").python).endswith(python.rpartition("}")[2])
 
 
 def test_an_arch_with_modules_needs_a_module_system() -> None:
@@ -371,24 +380,6 @@ def test_a_copy_that_still_has_the_name_of_its_original_is_refused(
     assert load("ours").name == "ours"
 
 
-def test_a_choice_is_one_of_its_texts_also_if_it_is_at_fault() -> None:
-    faults = Faults("x.toml")
-    reader = Reader({"right": "b", "wrong": "c", "many": ["b", "c", "a"]}, faults)
-    assert reader.choice("right", ("a", "b")) == "b"
-    assert reader.choice("wrong", ("a", "b"), "b") == "a"
-    assert reader.choice("absent", ("a", "b"), "b") == "b"
-    assert reader.choice("needed", ("a", "b")) == "a"
-    assert reader.optional_choice("absent", ("a", "b")) is None
-    assert reader.optional_choice("right", ("a", "b")) == "b"
-    assert reader.choices("many", ("a", "b")) == ("b", "a", "a")
-    assert [line.split(":")[0] for line in faults.lines] == ["wrong", "needed", "many[1]"]
-
-
-@pytest.mark.parametrize(("name", "kind"), [("lmod", "lua"), ("environment-modules", "tcl"), ("none", "tcl")])
-def test_only_lmod_reads_lua(name: ModuleSystemName, kind: str) -> None:
-    assert ModuleSystem(name=name, init=None, path=()).module_kind == kind
-
-
 @pytest.mark.parametrize(
     ("load", "word", "meant"),
     [(shipped.load_site, "lokal", "local"), (shipped.load_stack, "tensorflow-2.15", "tensorflow-2.15.1")],
@@ -486,44 +477,26 @@ def leaves(table: Table, path: str = "") -> list[str]:
     return found
 
 
-WHOLE: Table = put(
-    put(
-        put(put(SITE, "title", "A cluster"), "files", {"scratch": "/s", "temporary": "/t"}),
-        "network",
-        {"proxy": "http://p:1", "host": "h", "download_node": "d", "compute": "proxy"},
-    ),
-    "archs/knl",
-    {
-        **SITE["archs"]["knl"],
-        "python": "python3",
-        "environ": {"A": "b"},
-        "launcher": {"name": "srun", "options": ["--mpi=pmi2"]},
-        "job": {"account": "a", "partition": "p", "time": "1:00", "options": ["--x=y"], "memory": "1G"},
-        "gpu": {"per_node": 4, "capabilities": ["80"], "cuda_home": "/c", "nccl_home": "/n"},
-        "compiler": {"cxx": "g++", "cc": "gcc"},
-        "queues": {"q": {"time": "1:00"}},
-    },
-)
-WHOLE["strategies"] = {"horovod": {"note": "a note"}}
-WHOLE["container"] = {"command": "apptainer", "image": "/i", "overlay": "/o", "setup": "/ext3/env.sh", "bind": ["/b"]}
+# Each text of the shipped profiles once, whatever the arch or the source, with the profile that has it.
+TEXTS = {
+    re.sub("^(archs|sources)/[^/]+", "", path): (name, path)
+    for name in PROFILES
+    for path in leaves(parsed(name))
+    if name != "generic-slurm" and not re.match("sources/.*/values", path)
+}
 
 
-@for_each("path", leaves(WHOLE))
-def test_no_text_of_a_profile_may_contain_a_control_character(path: str) -> None:
-    assert site(WHOLE)
-    key = path.replace("/", ".")
-    for hidden in HIDDEN:
-        *folders, last = path.split("/")
-        table = WHOLE
-        for folder in folders:
-            table = table[folder]
-        many = isinstance(table[last], list)
-        text = f"{table[last][0] if many else table[last]}{hidden}x"
-        place = f"{key}[0]" if many else key
-        found = faults(site, put(WHOLE, path, [text] if many else text))
+@for_each(("name", "path"), TEXTS.values())
+def test_no_text_of_a_profile_may_contain_a_control_character(name: str, path: str) -> None:
+    profile = parsed(name)
+    old = functools.reduce(lambda table, key: table[key], path.split("/"), profile)
+    for hidden in HIDDEN if path == "root" else ("\n", "\x1b"):
+        text = f"{old[0] if isinstance(old, list) else old}{hidden}x"
+        changed = put(profile, path, [text] if isinstance(old, list) else text)
+        found = faults(lambda table: site(table, PROVISION_ROOT="/x"), changed)
+        place = path.replace("/", ".") + "[0]" * isinstance(old, list)
         (fault,) = [line for line in found if line.startswith(f"{place}: ")]
-        assert repr(hidden) in fault
-        assert fault.isprintable()
+        assert repr(hidden) in fault and fault.isprintable()
 
 
 @for_each("path", leaves(STACK))
