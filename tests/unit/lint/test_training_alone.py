@@ -82,21 +82,6 @@ def linted(tmp_path: Path, capsys: Captured, kind: StrategyName, arch: str, file
     return found
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_job_of_a_program_that_trains_alone_is_not_written(kind: str, tmp_path: Path, capsys: Captured) -> None:
-    (tmp_path / "train.py").write_text(KERAS)
-    words = ("job", kind, *SAGA, "--arch", ARCHS[kind], "--script", str(tmp_path / "train.py"))
-    assert call(*words) == 2
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert ("horovod-unused" if kind == "horovod" else "strategy-unused") in shown.err
-    assert call(*words, "--no-lint") == 0
-    capsys.readouterr()
-    (tmp_path / "train.py").write_text(f"import institute_training\n{KERAS}")
-    assert call(*words) == 0
-    assert "kind-unseen" in capsys.readouterr().err, "a warning does not stop it"
-
-
 ALONE = {
     "keras": KERAS,
     "print": "print(1)\n",

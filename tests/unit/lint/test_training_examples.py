@@ -8,13 +8,9 @@ from __future__ import annotations
 import ast
 
 from parts.examples import FOLDER, PROGRAMS
-from parts.jobs import job
 from parts.loops import for_each
 from provision.knowledge.examples import EXAMPLES, Example
-from provision.lint.job_rules import lint_job
-from provision.lint.job_script import read_script
 from provision.lint.training import read_training
-from provision.machine.submission.render_jobs import render_user_job
 
 every_program = for_each("name", PROGRAMS)
 
@@ -28,13 +24,6 @@ def test_the_folder_contains_exactly_the_examples_of_the_list() -> None:
 def test_our_linter_finds_no_fault_in_a_program(name: str) -> None:
     ast.parse(PROGRAMS[name], feature_version=(3, 6))  # the oldest Python of a stack
     assert read_training(PROGRAMS[name], "train.py").findings == ()
-
-
-@for_each("example", EXAMPLES, ids=lambda example: example.name)
-def test_our_linter_finds_no_fault_in_the_job_of_a_program(example: Example) -> None:
-    asked = job("sigma2-saga", "accel", example.job, module="tensorflow/2.21.0", runtime="venv")
-    training = read_training(PROGRAMS[f"{example.name}/train.py"], "train.py")
-    assert lint_job(read_script(render_user_job(asked), "job.sh"), training, asked.site, asked.arch) == ()
 
 
 @for_each("example", EXAMPLES, ids=lambda example: example.name)

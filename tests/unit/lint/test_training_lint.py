@@ -69,18 +69,12 @@ def at(module: str, training: str, *, more: str = "") -> list[tuple[str, str, in
     return [(finding.rule, finding.file, finding.line) for finding in findings]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        GRAPH,
-        KERAS,
-        # Horovod is started elsewhere.
+def test_a_program_whose_horovod_is_started_elsewhere_has_no_fault() -> None:
+    for text in (
         "from horovod.spark import run\nrun(train)\n",
-        "import horovod.spark.keras as hvd\nhvd.KerasEstimator()\n",
-    ],
-)
-def test_a_good_script_has_no_fault(text: str) -> None:
-    assert trained(text) == []
+        "import horovod.spark.keras as h\nh.KerasEstimator()\n",
+    ):
+        assert trained(text) == []
 
 
 @for_each("path", PROGRAMS, ids=lambda path: str(path.name))
@@ -259,10 +253,3 @@ def test_more_parallel_reads_than_threads_are_found() -> None:
     assert at("tensorflow/2.15.1", text) == []
     auto = replace_once(text, "num_parallel_reads=4", "num_parallel_reads=tf.data.AUTOTUNE")
     assert at("tensorflow/2.15.1", auto, more="export NUM_INTER_THREADS=1\n") == []
-
-
-def test_a_file_writer_on_all_ranks_is_found_though_nothing_uses_it() -> None:
-    text = "import tensorflow as tf\nimport horovod.tensorflow as hvd\nhvd.init()\nwriter = tf.summary.FileWriter('logs')\n"
-    assert [f.rule for f in read_training(text, "train.py").findings] == ["all-ranks-write"]
-    mine = text.replace("writer =", "if hvd.rank() == 0: writer =")
-    assert read_training(mine, "train.py").findings == ()
