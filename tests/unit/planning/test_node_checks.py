@@ -283,14 +283,6 @@ def test_the_cpu_of_a_login_node_is_not_judged() -> None:
     assert "wheel-avx" not in judged(local_site(), facts, look_around(facts, ROOT), runs_here=False)
 
 
-def test_the_limit_of_processes_is_that_of_the_shell() -> None:
-    program = (
-        "import resource; resource.setrlimit(resource.RLIMIT_NPROC, (100, 100));"
-        "from provision.machine.probes import look_around as s; print(s._limit(resource.RLIMIT_NPROC))"
-    )
-    assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "100\n"
-
-
 def test_a_root_with_spaces() -> None:
     facts = facts_of(local_site())
     place = dataclasses.replace(facts.place, path="/site/my root")

@@ -115,13 +115,6 @@ def test_where_a_module_cannot_be_loaded_the_plan_says_how_to_see_the_profile(
     words("plan", err)
 
 
-def test_a_plan_by_the_profile_may_be_asked_for_anywhere(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert call("plan", "--site", "local", "--profile") == 0
-    out = capsys.readouterr().out
-    assert out.startswith("from the profile `")
-    assert "mpich (pypi, wrapper mpicxx)" in out
-
-
 def test_a_builds_job_by_the_profile_is_printed(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: Words
 ) -> None:

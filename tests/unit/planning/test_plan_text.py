@@ -74,17 +74,6 @@ def test_commands_show_what_each_step_runs_and_writes() -> None:
     assert "               # Publish" in lines
 
 
-def test_a_plan_says_which_environment_of_the_module_it_replaces() -> None:
-    plan = plan_at(local_site())
-    pointers = {"haswell/tensorflow/2.15.1": "haswell/tensorflow/2.15.1-0000000000"}
-    newer = plan_at(local_site(), Existing(pointers=pointers))
-    assert "module       tensorflow/2.15.1 (replaces 2.15.1-0000000000)" in plan_lines(newer, expected={})
-    assert newer.replaces == newer.to_dict()["replaces"] == "haswell/tensorflow/2.15.1-0000000000"
-    again = plan_at(local_site(), Existing(pointers={"haswell/tensorflow/2.15.1": str(plan.environment)}))
-    assert plan.replaces is None
-    assert again.replaces is None
-
-
 def test_a_step_that_is_not_to_be_done_says_so(words: Words) -> None:
     kept = proved(plan_at(local_site()))
     for existing, row, ending in (

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -88,17 +87,6 @@ def test_the_proof_of_one_process_is_one_task_on_one_node(program: str, words: W
             dataclasses.replace(proof, **shape)
         assert caught.value.exit_code == 2 and "proof.program" in str(caught.value.hint)
         words("plan", "\n".join(caught.value.to_lines()))
-
-
-@SITES
-def test_planning_looks_at_no_environment_variable_and_no_folder(
-    make_site: Callable[[], Site], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    before = plan_for(make_site()).to_dict()
-    for name in ("PROVISION_ROOT", "HOME", "CXX", "PATH", "SLURM_JOB_ID", "LD_LIBRARY_PATH"):
-        monkeypatch.setenv(name, "/elsewhere")
-    monkeypatch.chdir(tmp_path)
-    assert plan_for(make_site()).to_dict() == before
 
 
 def test_the_plan_of_a_bare_machine_is_the_golden_one(golden: Golden) -> None:
@@ -275,18 +263,6 @@ def test_everything_is_installed_by_its_hashes(make_site: Callable[[], Site], uv
     horovod = next(one for one in step(plan, "horovod").operations if isinstance(one, InstallWheel))
     assert horovod.key == plan.abi_key
     assert horovod.command.argv[0] == program
-
-
-@SITES
-def test_nothing_is_written_outside_of_the_root(make_site: Callable[[], Site]) -> None:
-    plan = plan_for(make_site())
-    for one in plan.steps:
-        for operation in one.operations:
-            path = getattr(operation, "path", None)
-            if isinstance(path, str):
-                assert path.startswith("/site/root/"), path
-    create = step(plan, "create").operations[0]
-    assert getattr(create, "path", None) == plan.prefix
 
 
 # What is refused

@@ -68,19 +68,6 @@ def test_what_is_protected_stays_and_says_why(changes: dict[str, Any], why: str)
     assert caught.value.kind == "protected"
 
 
-def test_what_is_not_protected_is_not_refused() -> None:
-    refuse_protected(OLD, "")
-    assert decide([OLD], RULES)[0].removes
-
-
-def test_without_a_known_last_load_nothing_goes_by_it() -> None:
-    rules = dataclasses.replace(RULES, unloaded_s=90 * DAY_S)
-    seen = {
-        one: decide([dataclasses.replace(OLD, unloaded_s=one)], rules)[0].removes for one in (None, 5.0, 91 * DAY_S)
-    }
-    assert seen == {None: False, 5.0: False, 91 * DAY_S: True}
-
-
 @fuzzed(50)
 @given(
     st.lists(

@@ -12,9 +12,7 @@ import pytest
 from parts.cli import call, envelope
 from parts.records import ENVIRONMENT, FIGURES, PROOF, make_record
 from provision.machine.rendering.render_status_pages import render_status_pages
-from provision.machine.root.entries import age_of
 from provision.model.overview import Entry, age_words
-from provision.model.plot import line_plot
 from provision.model.proof_result import ProofResult
 from provision.model.verdict import Check, Verdict
 from provision.planning import status_pages
@@ -151,16 +149,6 @@ def test_the_pages_need_nothing_from_elsewhere() -> None:
 )
 def test_the_age_is_in_the_largest_unit(seconds: float, words: str) -> None:
     assert age_words(seconds) == words
-
-
-def test_a_time_that_cannot_be_read_gives_no_age() -> None:
-    assert [age_of(built) for built in ("noon", "2026-11-24T12:00:00", "")] == [None] * 3
-    assert (age_of("2020-01-01T00:00:00+00:00") or 0) > 1e8
-
-
-def test_a_plot_of_one_value_or_of_zeros_is_drawn() -> None:
-    assert line_plot([("a", 0.0)], "t").count("<circle") == 1
-    assert line_plot([("a", 0.0), ("b", 0.0)], "t & u").count("<circle") == 2
 
 
 def test_a_report_without_environments_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -161,21 +161,6 @@ def test_the_inspection_asks_for_the_framework_and_for_nothing_of_horovod() -> N
     ]
 
 
-@pytest.mark.parametrize(
-    ("change", "name"),
-    [
-        ({"errors": {"import tensorflow": "ImportError: no"}}, "imports"),
-        ({"versions": {"tensorflow": "2.15.0", "python": "3.11.7"}}, "version of tensorflow"),
-        ({"mapped_objects": ["/home/ada/libcuda.so"]}, "nothing from outside"),
-        ({"enable_user_site": True}, "no packages from a home directory"),
-    ],
-)
-def test_what_is_wrong_is_still_found(change: dict[str, Any], name: str) -> None:
-    assert [check for check, passed in judged(plain_plan(slurm_site()), report(**change)).items() if not passed] == [
-        name
-    ]
-
-
 def test_a_gpu_stack_without_horovod_needs_cuda_but_no_nccl() -> None:
     plan = plain_gpu_plan()
     assert plan.identity["cuda"] == "12.4.131 /site/cuda"
