@@ -31,6 +31,7 @@ PAGE = {
     3: {4: (256, 68), 8: (251, 73), 16: (249, 66)},
     4: {4: (226, 59), 8: (220, 58), 16: (214, 65), 32: (218, 63)},
 }
+RECORD: dict[str, Any] = {"nodes": 1, "tasks": 1, "cpus": 8, "gpus": 1, "seconds": 9}
 
 
 def test_gpu_use_is_that_of_the_training_on_all_nodes(tmp_path: Path) -> None:
@@ -40,16 +41,7 @@ def test_gpu_use_is_that_of_the_training_on_all_nodes(tmp_path: Path) -> None:
     for host, load in (("n1-7", 0), ("n2-9", 10)):
         text = "".join(f"2026/11/22 {at}, 0, {max(0, use - load)} %, 1 %\n" for at, use in rows)
         (tmp_path / f"gpu-{host}.csv").write_text(head + text)
-    record = {
-        "program": "x",
-        "nodes": 2,
-        "tasks": 2,
-        "cpus": 4,
-        "gpus": 1,
-        "seconds": 9,
-        "gpu": "A100",
-        "tensorflow": None,
-    }
+    record = RECORD | {"program": "x", "nodes": 2, "tasks": 2, "gpu": "A100", "tensorflow": None}
     (tmp_path / "run.json").write_text(json.dumps(record))
     report = {"trained": ["2026/11/22 09:00:00", "2026/11/22 09:00:05"], "batch": 32, "tensorflow": "2.15.1"}
     (tmp_path / "report.json").write_text(json.dumps(report))
@@ -168,31 +160,30 @@ def test_the_drawing_has_every_point_and_a_dashed_ideal() -> None:
 def test_a_run_is_read_with_the_mean_use_of_its_gpus() -> None:
     csv = "timestamp, index, utilization.gpu [%], utilization.memory [%]\n"
     csv += "2026/11/21 18:00:00.000, 0, 80 %, 40 %\n2026/11/21 18:00:00.001, 1, 60 %, 40 %\nx, 0, [N/A], [N/A]\n"
-    record = {"program": "t", "nodes": 1, "tasks": 1, "cpus": 8, "gpus": 2, "seconds": 99}
+    record = RECORD | {"program": "t", "gpus": 2}
     found = read_run("7", record, {"seconds": 42.5}, csv)
     assert (found.gpu_use, found.seconds, found.workers) == (0.7, 42.5, 2)
-    assert read_run("7", record, None, None).seconds == 99
+    assert read_run("7", record, None, None).seconds == 9
 
 
 def test_a_record_without_a_number_is_refused(words: Words) -> None:
     with pytest.raises(ConfigError, match=r"`7` .*`gpus`") as caught:
-        read_run("7", {"nodes": 1, "tasks": 1, "cpus": 8, "gpus": None, "seconds": 99}, None, None)
+        read_run("7", RECORD | {"gpus": None}, None, None)
     words("scaling", "\n".join(caught.value.to_lines()))
 
 
 @pytest.mark.parametrize("value", [0, -1, 1e-10, 1e300, 10**400, float("inf"), float("nan"), [1], True, "many"])
 @pytest.mark.parametrize("key", ["nodes", "tasks", "seconds", "images_per_second"])
 def test_a_number_that_no_run_can_have_is_refused_by_name(key: str, value: object) -> None:
-    record = {"nodes": 1, "tasks": 1, "cpus": 8, "gpus": 1, "seconds": 99, "images_per_second": 1.0, key: value}
+    record = {**RECORD, "images_per_second": 1.0, key: value}
     with pytest.raises(ConfigError, match=rf"`7` .*`{key}`") as caught:
         read_run("7", record, record, None)
     assert caught.value.evidence[0].startswith("it is "), caught.value.evidence
 
 
 def test_a_long_text_instead_of_the_use_of_gpus_is_read_in_linear_time() -> None:
-    record = {"nodes": 1, "tasks": 1, "cpus": 8, "gpus": 2, "seconds": 99}
     began = time.process_time()
-    assert read_run("7", record, None, "a" * 200_000).gpu_use is None
+    assert read_run("7", RECORD, None, "a" * 200_000).gpu_use is None
     # Linear: a millisecond. When every letter was a possible beginning, this took a minute.
     assert time.process_time() - began < 1
 
@@ -266,7 +257,7 @@ def test_the_verb_reads_the_record_that_the_job_writes(
 
 
 def test_a_run_has_the_tensorflow_and_nodes_of_its_record_and_the_batch_of_its_report(words: Words) -> None:
-    record = {"nodes": 1, "tasks": 1, "cpus": 8, "gpus": 1, "seconds": 9, "tensorflow": "2.15.1", "hosts": "g[1-2]"}
+    record = RECORD | {"tensorflow": "2.15.1", "hosts": "g[1-2]"}
     first = read_run("41", record, {"batch": 32}, None)
     assert (first.tensorflow, first.hosts, first.batch) == ("2.15.1", "g[1-2]", 32)
     second = read_run("42", record | {"tensorflow": "2.11.1", "gpus": 2, "hosts": ""}, None, None)
@@ -283,9 +274,8 @@ def test_runs_without_a_record_are_left_out_if_others_have_one(
 ) -> None:
     for name in ("41", "42", "43"):
         (tmp_path / name).mkdir()
-    record = {"nodes": 1, "tasks": 1, "cpus": 8, "gpus": 1, "seconds": 9}
-    (tmp_path / "41/run.json").write_text(json.dumps(record))
-    (tmp_path / "43/run.json").write_text(json.dumps(record | {"gpus": 2, "seconds": 5}))
+    (tmp_path / "41/run.json").write_text(json.dumps(RECORD))
+    (tmp_path / "43/run.json").write_text(json.dumps(RECORD | {"gpus": 2, "seconds": 5}))
     assert cli.main(["scaling", str(tmp_path / "41/run.json"), str(tmp_path / "42"), str(tmp_path / "43")]) == 0
     out = capsys.readouterr().out
     assert [line.split()[0] for line in out.splitlines()[1:3]] == ["41", "43"]
@@ -301,7 +291,7 @@ def test_runs_without_a_record_are_left_out_if_others_have_one(
         (None, ["7", "7/"], "plot.svg", "one run is given twice"),
         (None, [], "plot.svg", "the following arguments are required: RUN"),
         ("[", ["7"], "plot.svg", "cannot be read"),
-        ('{"nodes": 1, "tasks": 1, "cpus": 8, "gpus": 1, "seconds": 9}', ["7"], "x.png", "/x.svg`"),
+        (json.dumps(RECORD), ["7"], "x.png", "/x.svg`"),
     ],
 )
 def test_a_folder_without_a_run_is_refused_and_nothing_is_written(

@@ -11,7 +11,6 @@ from provision.errors import ConfigError
 from provision.jobs.scheduler_request import batch_for, side_batch
 from provision.model.shape import Shape
 from provision.profile.arch import Arch
-from provision.profile.queue import Queue
 from provision.profile.site import Site
 
 SHAPE = Shape(nodes=2, ranks_per_node=3, cpus_per_rank=4, gpus_per_node=0)
@@ -22,18 +21,6 @@ def site_whose_job_says(**changes: object) -> tuple[Site, Arch]:
     site = slurm_site()
     arch = dataclasses.replace(site.archs[0], job=dataclasses.replace(site.archs[0].job, **changes))  # type: ignore[arg-type]
     return dataclasses.replace(site, archs=(arch,)), arch
-
-
-def test_the_profile_provides_what_the_job_leaves_out() -> None:
-    site, arch = site_whose_job_says(partition="long", account="theirs", time="02:00:00", memory="2G")
-    batch = batch_for(site, arch, SHAPE, name="x")
-    assert (batch.partition, batch.account, batch.time, batch.memory) == ("long", "theirs", "02:00:00", "2G")
-    assert (batch.nodes, batch.ranks_per_node, batch.cpus_per_rank) == (2, 3, 4)
-    again = batch_for(
-        site, arch, SHAPE, name="x", account="mine", time="1", queue="short", exclusive=not arch.job.exclusive
-    )
-    assert (again.partition, again.account, again.time) == ("short", "mine", "1")
-    assert again.exclusive is not batch.exclusive
 
 
 @pytest.mark.parametrize(
@@ -53,17 +40,6 @@ def test_a_queue_is_a_qos_if_the_profile_has_a_qos_and_no_partition(
     assert (batch.partition, batch.qos) == (partition, qos)
     side = side_batch(site, arch, "x", time="10", cpus=1, account="a", queue="asked")
     assert (side.partition, side.qos) == (partition, qos)
-
-
-def test_the_constraint_of_a_queue_replaces_that_of_the_arch() -> None:
-    site, arch = site_whose_job_says(partition="p", constraint="mine")
-    flat = Queue(name="flat", least_nodes=1, most_nodes=None, time=None, constraint="mode=flat")
-    long = Queue(name="long", least_nodes=1, most_nodes=None, time=None)
-    arch = dataclasses.replace(arch, queues=(flat, long))
-    asked = {queue: batch_for(site, arch, SHAPE, name="x", queue=queue).constraint for queue in (None, "flat", "long")}
-    assert asked == {None: "mine", "flat": "mode=flat", "long": "mine"}
-    said = dataclasses.replace(arch.job, constraint="mode=cache", partition="flat")
-    assert batch_for(site, arch, SHAPE, name="x", job=said).constraint == "mode=cache", "a job that says it keeps it"
 
 
 def test_a_preparing_job_uses_a_part_of_one_node(words: Words) -> None:

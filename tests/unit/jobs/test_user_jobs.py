@@ -295,15 +295,7 @@ def test_a_program_is_run_without_a_job_by_the_command_that_loads_its_environmen
     site = dataclasses.replace(
         site, modules=dataclasses.replace(site.modules, name=system, path=("/site/modulefiles", "/my modules"))
     )
-    asked = UserJob(
-        kind="horovod", site=site, arch=site.archs[0], command="x", module="m/1", modulepath="/m", stack="s"
-    )
-    hint = str(refusal(asked).hint)
-    assert "`provision build --site local --arch native --stack s`" in hint
-    words("job", hint)
-    hint = str(refusal(dataclasses.replace(asked, stack=None)).hint)
-    assert "`provision list --site local`" in hint
-    words("job", hint)
+    asked = UserJob(kind="horovod", site=site, arch=site.archs[0], command="x", module="m/1", modulepath="/m")
     load = (
         "module use /site/modulefiles; module use '/my modules'; module use /m; module load m/1"
         if system == "lmod"
