@@ -126,16 +126,33 @@ def test_a_tmpdir_too_long_for_sockets_and_with_spaces(monkeypatch: pytest.Monke
     assert {"tmp-length": "note", "tmp-spaces": "note"}.items() <= states(observed()).items()
 
 
-def test_variables_of_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", "/tmp")
-    for name, value in {"PYTHONPATH": "/x", "HOROVOD_RANK": "3", "LDFLAGS": "-static", "CCL_ROOT": "/y"}.items():
+PROXY = {"http_proxy": "http://proxy:3128"}
+
+
+@pytest.mark.parametrize(
+    ("environ", "path", "seen"),
+    [
+        ({"PYTHONPATH": "/x"}, "/usr/bin", {"shell-python": "note"}),
+        ({"HOROVOD_RANK": "3"}, "/usr/bin", {"shell-horovod": "note"}),
+        (PROXY, "/usr/bin", {"shell-proxy": "note"}),
+        ({**PROXY, "no_proxy": "localhost"}, "/usr/bin", {}),
+        ({"LC_ALL": "xx_YY.UTF-8"}, "/usr/bin", {"shell-locale": "note"}),
+        ({"LC_ALL": "C.UTF-8"}, "/usr/bin", {}),
+        ({"CONDA_PREFIX": "/conda"}, "/conda/bin:/usr/bin", {"shell-conda": "note"}),
+        ({"CONDA_PREFIX": "/conda"}, "/usr/bin", {}),
+        ({"REQUESTS_CA_BUNDLE": "/gone.pem"}, "/usr/bin", {"shell-certificates": "note"}),
+        ({"REQUESTS_CA_BUNDLE": __file__}, "/usr/bin", {}),
+        ({"LDFLAGS": "-static", "CCL_ROOT": "/y"}, "/usr/bin", {}),  # a build does not see them: `shell-build` is good
+    ],
+)
+def test_variables_of_the_shell(
+    environ: dict[str, str], path: str, seen: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"TMPDIR": "/tmp", **environ}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setenv("http_proxy", "http://proxy:3128")
-    found = observed()
-    assert states(found) == {"shell-horovod": "note", "shell-python": "note", "shell-proxy": "note"}
-    assert found["shell-build"].message.endswith("CCL_ROOT LDFLAGS")
-    monkeypatch.setenv("no_proxy", "localhost")
-    assert "shell-proxy" not in observed()
+    found = observed(environ={"PATH": path})
+    assert states(found) == seen
+    assert "LDFLAGS" not in environ or found["shell-build"].message.endswith("CCL_ROOT LDFLAGS")
 
 
 def test_the_umask_of_the_shell_is_known_and_does_not_matter() -> None:
@@ -160,19 +177,6 @@ def test_packages_in_the_home_are_named(tmp_path: Path) -> None:
     seen = observed()["home-packages"]
     assert seen.message.endswith("numpy tensorflow_cpu")
     assert str(folder) in seen.evidence[0]
-
-
-def test_a_locale_that_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LC_ALL", "xx_YY.UTF-8")
-    assert observed()["shell-locale"].state == "note"
-    monkeypatch.setenv("LC_ALL", "C.UTF-8")
-    assert "shell-locale" not in observed()
-
-
-def test_a_conda_environment_on_the_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("CONDA_PREFIX", str(tmp_path))
-    assert observed(environ={"PATH": f"{tmp_path}/bin:/usr/bin"})["shell-conda"].state == "note"
-    assert "shell-conda" not in observed(environ={"PATH": "/usr/bin"})
 
 
 def test_looking_leaves_nothing_behind(tmp_path: Path) -> None:
@@ -344,11 +348,3 @@ def test_the_file_system_of_a_folder_is_the_deepest_mount_above_it() -> None:
     assert mount_of("/scratches", MOUNTS)[0] == "ext4"
     assert mount_of("/scratch/my files/a", MOUNTS) == ("nfs", "rw,rw,nolock")
     assert mount_of("/x", "") == ("", "")
-
-
-def test_certificates_that_are_not_there_are_noted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("TMPDIR", "/tmp")
-    monkeypatch.setenv("REQUESTS_CA_BUNDLE", str(tmp_path / "gone.pem"))
-    assert observed()["shell-certificates"].evidence == (f"REQUESTS_CA_BUNDLE={tmp_path / 'gone.pem'}",)
-    (tmp_path / "gone.pem").touch()
-    assert "shell-certificates" not in observed()

@@ -58,10 +58,10 @@ def test_a_login_node_is_sent_to_a_job(words: Words) -> None:
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        (place(writable=False), "cannot be written"),
         (place(free_bytes=USUAL.size - 1), "GB left"),
         (place(free_inodes=USUAL.files - 1), "inodes left"),
         (place(free_inodes=0), "0 inodes left"),
+        (place(writable=False, free_bytes=0, free_inodes=0), "cannot be written"),
     ],
 )
 def test_a_root_without_space_is_refused(changed: Place, expected: str) -> None:
@@ -117,12 +117,6 @@ def test_what_is_installed_already_needs_less_room() -> None:
     assert place_problems(little, installed=True) == ()
     facts = facts_of(slurm_site(), place=little)
     assert blockers(request_for(slurm_site()), facts, installed=True) == ()
-
-
-def test_a_root_that_cannot_be_written_is_one_problem_whatever_room_it_has() -> None:
-    (problem,) = place_problems(place(writable=False, free_bytes=0, free_inodes=0))
-    assert problem.kind == "not-writable"
-    assert "PROVISION_ROOT" in str(problem.hint)
 
 
 def network_site(compute: str, login: str = "yes", *, scheduler: bool = True) -> Site:
