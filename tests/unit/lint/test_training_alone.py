@@ -9,9 +9,9 @@ import pytest
 
 from parts.cli import call, envelope
 from parts.examples import PROGRAMS
+from parts.jobs import job
 from parts.profiles import profile
 from parts.texts import replace_once
-from provision.jobs.user_job import UserJob
 from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
 from provision.lint.training import read_training
@@ -53,19 +53,11 @@ WEIGHTS = {"horovod-unused": "error", "strategy-unused": "error", "kind-unseen":
 @functools.cache
 def script_of(kind: StrategyName, arch: str) -> str:
     """The script of a job of this kind, on two nodes if it can have several, of `train.py` beside it."""
-    site, nodes = profile("sigma2-saga"), 2 if kind in ("horovod", "multiworker") else None
+    nodes = 2 if kind in ("horovod", "multiworker") else None
     asked = f"provision job {kind} --site sigma2-saga --account tests --arch {arch} --script train.py"
-    job = UserJob(
-        kind=kind,
-        site=site,
-        arch=site.arch(arch),
-        command=f"{asked} --nodes {nodes} --no-lint" if nodes else asked,
-        module="tensorflow/2.15.1",
-        modulepath="/site/modules",
-        account="tests",
-        nodes=nodes,
+    return render_user_job(
+        job("sigma2-saga", arch, kind, nodes=nodes, command=f"{asked} --nodes {nodes} --no-lint" if nodes else asked)
     )
-    return render_user_job(job)
 
 
 def linted(tmp_path: Path, capsys: Captured, kind: StrategyName, arch: str, files: dict[str, str]) -> dict[str, str]:

@@ -74,14 +74,6 @@ def test_a_program_imports_only_its_siblings_and_the_environment(name: str) -> N
     assert not imported_roots(top) & heavy
 
 
-def test_no_function_is_in_two_files() -> None:
-    seen: dict[str, str] = {}
-    for name in FILES:
-        for node in parse(name).body:
-            if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and len(ast.unparse(node).splitlines()) > 3:
-                assert seen.setdefault(ast.dump(node), name) == name, f"{node.name} is in {name} too"
-
-
 def run_work(work: str, out: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:
     """Run `work(report)` as a program does, in a separate process; returns the process and the report that it left."""
     program = f"import rank, sys\ndef work(report):\n    {work}\nsys.exit(rank.run('the trial', sys.argv[1], work))"
