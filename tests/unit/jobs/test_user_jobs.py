@@ -287,6 +287,11 @@ def test_an_image_without_gpu_support_is_accepted_with_no_gpu() -> None:
     assert make_script(job("nyu-greene", "gpu", "single", image=f"{image}-gpu")).image == f"{image}-gpu"
 
 
+def test_an_arch_for_which_the_site_has_no_modules_runs_with_our_environment() -> None:
+    arch = dataclasses.replace(profile("sigma2-saga").arch("normal"), provided=())
+    assert make_script(job("sigma2-saga", "normal", "single", arch=arch)).runtime == "venv"
+
+
 @pytest.mark.parametrize("system", ["none", "lmod"])
 def test_a_program_is_run_without_a_job_by_the_command_that_loads_its_environment(
     system: ModuleSystemName, words: Words
