@@ -179,7 +179,7 @@ def test_all_faults_of_a_profile_are_reported_at_once(words: Words) -> None:
         ("sources", {"page": {"text": "a page", "date": "lately", "values": ["name"]}}, ".page.date"),
         ("sources", {"page": {"text": "a page", "date": "2018-09", "values": ["archs.*.nod"]}}, ".page.values[0]"),
         # A relative path would be another file in every folder that a user stands in.
-        *(("root", path, "") for path in ("root", "./root")),
+        *(("root", path, "") for path in ("root", "./root", "/a:b", '/a"b')),
         ("files", {"scratch": "scratch"}, ".scratch"),
         ("files", {"temporary": "../tmp"}, ".temporary"),
         ("modules/init", "init/bash", ""),
