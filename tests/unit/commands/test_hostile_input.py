@@ -10,44 +10,7 @@ import pytest
 
 from golden_files import Words
 from parts.cli import call
-from parts.languages import run_harmlessly
 from parts.profiles import SITES
-
-FOLDERS = ("x$(: >CANARY)", "x`: >CANARY`", 'x"; : >CANARY; "', "x'; : >CANARY; '", "x; : >CANARY #")
-JOBS = (
-    ("nyu-greene", "job", "horovod", "--arch", "gpu", "--runtime", "container", "--overlay", "/own.ext3"),
-    ("nyu-greene", "job", "mirrored", "--arch", "gpu", "--runtime", "container"),
-    ("nyu-greene", "job", "overlay", "--arch", "gpu"),
-    ("nyu-torch", "job", "image", "--arch", "h200", "--image", "docker://tensorflow/tensorflow:2.15.0-gpu"),
-    ("nyu-torch", "job", "single", "--arch", "h200", "--runtime", "container"),
-    ("sigma2-saga", "job", "build", "--arch", "normal", "--profile"),
-    ("alcf-polaris", "job", "build", "--arch", "gpu", "--profile"),
-)
-
-
-@pytest.mark.parametrize("words", JOBS, ids=[" ".join(words[1:5]) for words in JOBS])
-@pytest.mark.parametrize("attack", FOLDERS)
-def test_the_path_of_a_profile_does_not_run_in_a_script(
-    attack: str,
-    words: tuple[str, ...],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    site, *command = words
-    folder = tmp_path / attack.replace("CANARY", "canary")
-    folder.mkdir()
-    (folder / f"{site}.toml").write_bytes((SITES / f"{site}.toml").read_bytes())
-    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
-    monkeypatch.chdir(folder)
-    account = () if site == "nyu-greene" else ("--account", "tests")
-    assert call(*command, "--site", str(folder / f"{site}.toml"), *account) == 0
-    script = tmp_path / "script.sh"
-    script.write_text(capsys.readouterr().out)
-    assert ": >" in script.read_text()
-    monkeypatch.chdir(tmp_path)
-    done = run_harmlessly(script)
-    assert not (tmp_path / "canary").exists(), done.stderr.decode()
 
 
 @pytest.mark.parametrize("hidden", ["x'\ntouch FILE\n'", "x\n#SBATCH --wrap=id", "x\x1b[2J", "x\u2028y"])

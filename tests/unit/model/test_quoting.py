@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from parts.scripts import HOSTILE, run
+from parts.scripts import HOSTILE, run, tclsh
 from provision.errors import ConfigError
 from provision.model import quoting
 from provision.model.quoting import Code, bash, comment, directive, plain, quote_inside, shell_path, variable, words
@@ -86,6 +86,12 @@ def test_python_gets_every_text_unchanged_on_one_line() -> None:
     for text in (*HOSTILE, "\U0001f600", "\x7f"):
         assert eval(quoting.quote_python(text)) == text
         assert "\n" not in quoting.quote_python(text)
+
+
+def test_tcl_reads_a_file_behind_a_control_z(tmp_path: Path) -> None:
+    (tmp_path / "module.tcl").write_text(f"set found {quoting.quote_tcl(chr(26))}\nputs end\n", encoding="utf-8")
+    (tmp_path / "run.tcl").write_text(f"source -encoding utf-8 {tmp_path}/module.tcl\n")
+    assert run([tclsh(), str(tmp_path / "run.tcl")]) == "end\n"
 
 
 def test_cmake_gets_every_text_unchanged(tmp_path: Path) -> None:
