@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 import re
 from pathlib import PurePosixPath
@@ -96,28 +95,6 @@ def test_spack_yaml_is_the_golden_one(name: str, golden: Golden) -> None:
     golden(f"spack/{name}.yaml", drafts[name]().yaml)
 
 
-def test_the_generated_packages_are_python() -> None:
-    """A person reviews those of `spack-envs/`, which are compared with what the tool writes."""
-    for name, text in gpu_draft().files.items():
-        if name.endswith(".py"):
-            ast.parse(text)
-
-
-def test_the_same_input_gives_the_same_bytes() -> None:
-    """Of all files."""
-    assert slurm_draft().yaml == slurm_draft().yaml
-    assert list(slurm_draft().files.items()) == list(slurm_draft().files.items())
-
-
-def test_every_external_has_a_target_and_a_prefix() -> None:
-    """Trap: without a target Spack takes the host's; without a prefix it builds with None/bin/mpicc."""
-    for made in (slurm_draft(), gpu_draft()):
-        found = externals(made.yaml)
-        assert len(found) == len(made.externals) >= 3
-        assert all(" target=" in spec for spec in found)
-        assert made.yaml.count("prefix: /") == len(found)
-
-
 def test_compilers_are_required_by_package_and_never_by_language() -> None:
     """Trap: `all: require: %gcc` ends in the message about externals; a language needs a wrapper from GitHub."""
     made = slurm_draft()
@@ -138,11 +115,6 @@ def test_horovod_is_compiled_with_the_wrapper_that_the_probe_found() -> None:
     assert (tried.nodes, tried.ranks_per_node) == (2, 1)
     names = [step.name for step in slurm_plan().steps]
     assert names.index("externals") < names.index("concretize")
-
-
-def test_no_step_asks_horovods_check_build() -> None:
-    """Trap: it ticks frameworks that are not in; the inspection looks itself."""
-    assert "check-build" not in str(slurm_plan().to_dict())
 
 
 def test_spack_writes_no_modulefiles() -> None:
@@ -171,18 +143,6 @@ def test_packages_stand_where_a_virtual_environment_has_them() -> None:
     view = next(step for step in slurm_plan().steps if step.name == "view")
     links = [operation.argv[-1].rpartition("/")[2] for operation in view.operations if hasattr(operation, "argv")]
     assert links[-3:] == ["bin", "lib", "pyvenv.cfg"]
-
-
-def test_no_package_names_the_host_of_an_index() -> None:
-    """Spack's own sources are in a mirror or a folder; pip asks the index that it is configured for."""
-    for made in (slurm_draft(), gpu_draft()):
-        addresses = [line.strip() for text in made.files.values() for line in text.splitlines() if "url=" in line]
-        assert len(addresses) == 2
-        assert all(address.startswith('url=f"file://{SOURCES}/') for address in addresses)
-        assert [line.split(" ")[0] for line in made.files["sources.txt"].splitlines() if "==" in line] == [
-            "pip==24.0",
-            "horovod==0.28.1",
-        ]
 
 
 def test_only_the_push_to_the_build_cache_may_fail() -> None:
@@ -273,18 +233,6 @@ def test_what_yaml_would_read_as_something_else_is_quoted(text: str) -> None:
     assert scalar(text).startswith('"')
 
 
-@pytest.mark.parametrize("text", ["py-horovod@0.28.1", "/usr/bin/gcc", "mpich"])
-def test_plain_words_stay_readable(text: str) -> None:
-    """Without quotes."""
-    assert scalar(text) == text
-
-
-def test_the_solver_may_choose_a_target_that_the_host_is_not() -> None:
-    """Trap: `python target=mic_knl` is not compatible with this machine."""
-    assert "host_compatible: false" in slurm_draft("mic_knl").yaml
-    assert '"target=mic_knl"' in slurm_draft("mic_knl").yaml
-
-
 def runs(plan: Plan) -> list[RunSpack]:
     """Every run of Spack in a plan."""
     return [operation for step in plan.steps for operation in step.operations if isinstance(operation, RunSpack)]
@@ -300,40 +248,6 @@ def test_spack_runs_alone_and_with_the_python_that_has_clingo() -> None:
         assert environ["SPACK_USER_CACHE_PATH"].startswith("/site/root/cache/spack/")
         assert environ["PATH"] == "/usr/bin:/bin"
         assert "< <(:)" in run.argv[2]
-
-
-def test_no_permissions_of_spacks_are_used() -> None:
-    """Trap: they reach neither the database nor views; the umask of every program that we start does."""
-    assert "permissions" not in slurm_draft().yaml
-
-
-def test_only_the_generated_packages_are_ever_built() -> None:
-    """A solver that cannot build anything else cannot start to build bazel."""
-    made = slurm_draft()
-    assert "    all:\n      buildable: false" in made.yaml
-    assert re.findall(r"    (\S+):\n      buildable: true", made.yaml) == ["py-pip", "py-tensorflow", "py-horovod"]
-
-
-def test_the_framework_is_the_same_package_for_all_archs() -> None:
-    """A second arch installs only Horovod: the rest has the target of the family."""
-    yaml = slurm_draft().yaml
-    assert '    py-tensorflow:\n      buildable: true\n      require: ["target=x86_64", "lock=' in yaml
-    assert '    py-horovod:\n      buildable: true\n      require: ["target=haswell"]' in yaml
-    assert slurm_draft("haswell").files == slurm_draft("mic_knl").files
-
-
-def test_the_lock_is_the_one_of_the_venv_backend() -> None:
-    """Byte for byte; its hash decides the package."""
-    made = slurm_draft()
-    request = request_for(slurm_site())
-    assert made.files[f"locks/{PurePosixPath(request.lock.path).name}"] == request.lock.text
-    package = made.files["packages/py_tensorflow/package.py"]
-    assert request.lock.sha256 in package
-    assert "--require-hashes" in package
-    horovod = made.files["packages/py_horovod/package.py"]
-    assert request.lock.pins[0].hashes[0].removeprefix("sha256:") in horovod
-    assert 'patch("patches/0001-all.patch")' in horovod
-    assert "0002-newest" not in horovod
 
 
 def test_the_record_will_name_spack_and_everything_that_was_generated() -> None:
@@ -428,12 +342,6 @@ def test_a_python_that_is_too_old_for_the_generated_pip_is_refused(words: Words)
         assert [name for name in names if name not in error.value.message] == []
         assert "--backend venv`" in str(error.value.hint)
         words("spack", "\n".join(error.value.to_lines()))
-
-
-def test_a_repository_has_no_file_of_another_stack() -> None:
-    """Without Horovod there is no package that compiles."""
-    files = repository_files([sources_of(without_horovod(request_for(slurm_site()), "mirrored"))])
-    assert not any("py_horovod" in name for name in files)
 
 
 def test_one_repository_serves_environments_of_several_stacks() -> None:

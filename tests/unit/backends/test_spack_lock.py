@@ -56,48 +56,23 @@ def test_a_lock_that_fits_has_no_problem() -> None:
     assert messages(LOCK) == []
 
 
-def test_an_external_without_a_prefix_is_refused(words: Words) -> None:
-    """Trap: the build succeeds with MPICC=None/bin/mpicc."""
-    for path in (None, "", "/PREFIX-OF-MPICH"):
-        (message,) = messages(changed("h5", external={"path": path}))
-        assert "`mpich`" in message
-        words("spack", message)
+# Traps: without a prefix MPICC is None/bin/mpicc; without a target an external has the host's; an edited spec is not noticed by
+# `--only-concrete`; a compiler of the site would be built for hours.
+FAULTS: dict[str, dict[str, Any]] = {
+    "no prefix": changed("h5", external={"path": None}),
+    "an empty prefix": changed("h5", external={"path": ""}),
+    "the word for a prefix": changed("h5", external={"path": "/PREFIX-OF-MPICH"}),
+    "another prefix": changed("h5", external={"path": "/usr"}),
+    "the target of the host": changed("h5", arch={"target": {"name": "x86_64_v4"}}),
+    "another target": changed("h3", arch={"target": "zen3"}),
+    "another spec": {**LOCK, "roots": [{"hash": "h3", "spec": "py-horovod@0.27.0"}]},
+    "built, not the site's": changed("h5", external=None),
+}
 
 
-def test_an_external_of_the_hosts_target_is_refused(words: Words) -> None:
-    """Trap: an external without a target takes the host's."""
-    lock = changed("h5", arch={"target": {"name": "x86_64_v4"}})
-    (message,) = messages(lock)
-    assert [name for name in ("`mpich`", "`x86_64_v4`", "`haswell`") if name not in message] == []
-    words("spack", message)
-
-
-def test_a_lock_of_another_spack_yaml_is_refused(words: Words) -> None:
-    """Trap: an edited spec is not noticed by `--only-concrete`."""
-    lock = {**LOCK, "roots": [{"hash": "h3", "spec": "py-horovod@0.27.0"}]}
-    (message,) = messages(lock)
-    assert "spack.yaml" in message
-    words("spack", message)
-
-
-def test_a_package_that_is_built_although_the_site_has_it_is_refused(words: Words) -> None:
-    """As a compiler would be, for hours."""
-    lock = copy.deepcopy(LOCK)
-    del lock["concrete_specs"]["h5"]["external"]
-    (message,) = messages(lock)
-    assert "`mpich`" in message
-    words("spack", message)
-
-
-def test_a_package_for_another_cpu_is_refused(words: Words) -> None:
-    (message,) = messages(changed("h3", arch={"target": "zen3"}))
-    assert [name for name in ("`py-horovod`", "`zen3`", "`haswell`") if name not in message] == []
-    words("spack", message)
-
-
-def test_an_external_at_another_prefix_is_refused(words: Words) -> None:
-    (message,) = messages(changed("h5", external={"path": "/usr"}))
-    assert [name for name in ("`mpich`", "`/usr`", "`/site/mpich`") if name not in message] == []
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_lock_with_one_fault_has_one_problem(fault: str, words: Words) -> None:
+    (message,) = messages(FAULTS[fault])
     words("spack", message)
 
 
