@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -89,31 +90,18 @@ def test_a_verb_that_needs_versions_says_so(capsys: Captured, words: Words) -> N
 
 
 @pytest.mark.parametrize(
-    ("module", "cuda"),
+    ("pattern", "module", "version"),
     [
-        ("cudatoolkit/12.2", "12.2"),
-        ("CUDA/12.1.1", "12.1"),
-        ("cuda/11.8", "11.8"),
-        ("TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0", "11.7"),
-        ("nvhpc-hpcx-cuda12/24.5", "12"),
-        ("cray-mpich/8.1.28", None),
-        ("craype-accel-nvidia80", None),
+        (CUDA_IN_NAME, "CUDA/12.1.1", "12.1"),
+        (CUDA_IN_NAME, "TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0", "11.7"),
+        (CUDA_IN_NAME, "nvhpc-hpcx-cuda12/24.5", "12"),
+        (CUDA_IN_NAME, "craype-accel-nvidia80", None),
+        (PYTHON_IN_NAME, "Python/3.11.3-GCCcore-12.3.0", "3.11"),
+        (PYTHON_IN_NAME, "cray-python/3.9.13", "3.9"),
+        (PYTHON_IN_NAME, "python3.10", "3.10"),
+        (PYTHON_IN_NAME, "tensorflow/3.1", None),
     ],
 )
-def test_the_cuda_version_in_the_name_of_a_module(module: str, cuda: str | None) -> None:
-    found = CUDA_IN_NAME.search(module)
-    assert (found[1] if found else None) == cuda
-
-
-@pytest.mark.parametrize(
-    ("module", "minor"),
-    [
-        ("Python/3.11.3-GCCcore-12.3.0", "3.11"),
-        ("cray-python/3.9.13", "3.9"),
-        ("python3.10", "3.10"),
-        ("tensorflow/3.1", None),
-    ],
-)
-def test_the_python_version_in_the_name_of_a_module(module: str, minor: str | None) -> None:
-    found = PYTHON_IN_NAME.search(module)
-    assert (found[1] if found else None) == minor
+def test_a_version_in_the_name_of_a_module(pattern: re.Pattern[str], module: str, version: str | None) -> None:
+    found = pattern.search(module)
+    assert (found[1] if found else None) == version

@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,6 @@ from provision.commands.completion import bash, fish, zsh
 from provision.commands.completion.cases import leaves
 from provision.commands.shared.names import names_of
 from provision.commands.shared.syntax import read_commands
-from provision.commands.shared.target import read_store
 from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
 
@@ -104,20 +104,11 @@ def fish_offers(tool: Path, typed: str) -> set[str]:
 
 
 @pytest.mark.parametrize(("typed", "offered", "others"), CASES, ids=[typed or "nothing" for typed, _, _ in CASES])
-def test_bash_offers_what_can_follow(typed: str, offered: set[str], others: set[str], tool: Path) -> None:
-    found = bash_offers(tool, typed)
-    assert offered <= found
-    assert not others & found
-
-
-def test_bash_completes_a_value_behind_an_equals_sign(tool: Path) -> None:
-    assert bash_offers(tool, "list --site=ny") == {"nyu-greene", "nyu-torch"}
-    assert bash_offers(tool, "plan --site=nyu-torch --arch=h") == {"h200"}
-
-
-@pytest.mark.parametrize(("typed", "offered", "others"), CASES, ids=[typed or "nothing" for typed, _, _ in CASES])
-def test_fish_offers_what_can_follow(typed: str, offered: set[str], others: set[str], tool: Path) -> None:
-    found = fish_offers(tool, typed)
+@pytest.mark.parametrize("offers", [bash_offers, fish_offers], ids=["bash", "fish"])
+def test_a_shell_offers_what_can_follow(
+    offers: Callable[[Path, str], set[str]], typed: str, offered: set[str], others: set[str], tool: Path
+) -> None:
+    found = offers(tool, typed)
     assert offered <= found
     assert not others & found
 
@@ -174,11 +165,6 @@ def test_bash_completes_at_the_prompt(tool: Path) -> None:
     assert found == [got.split() for _, got in TYPED]
 
 
-@pytest.mark.parametrize("shell", SCRIPTS)
-def test_a_shell_finds_no_fault_in_its_script(shell: str, tool: Path) -> None:
-    subprocess.run([need(shell), "-n", str(tool / shell)], check=True, env=environ(tool))
-
-
 def test_shellcheck_finds_no_fault_in_the_script_of_bash(tool: Path) -> None:
     argv = [shutil.which("shellcheck", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}") or "shellcheck"]
     subprocess.run([*argv, "-s", "bash", str(tool / "bash")], check=True)
@@ -206,14 +192,6 @@ def test_an_unknown_shell_is_refused_with_the_nearest(capsys: Captured) -> None:
 def test_the_quick_reading_of_a_profile_finds_the_archs_that_it_has(site: str) -> None:
     data, _ = shipped.load_profile(site)
     assert names_of("archs", site) == list(data["archs"])
-
-
-def test_the_environments_are_those_of_the_store(tool: Path) -> None:
-    assert (
-        names_of("environments")
-        == [str(env) for env in read_store(shipped.load_site("local")).environments()]
-        == [ENVIRONMENT]
-    )
 
 
 def test_a_name_that_a_shell_would_expand_is_not_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

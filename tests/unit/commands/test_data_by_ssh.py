@@ -276,26 +276,6 @@ def test_the_output_of_a_job_comes_back(
     assert f"error: {target}/4711 already exists" in again.stderr
 
 
-def test_an_absolute_path_and_a_file_come_back_under_a_name(
-    data: Path,
-    work: Path,
-    site_by_ssh: LoginNode,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    target = tmp_path / "target"
-    target.mkdir()
-    monkeypatch.chdir(target)
-    odd = data / 'it\'s "odd" $HOME'
-    for words, name in (((str(odd),), odd.name), ((str(data), "--name", "two words"), "two words")):
-        done = piped(script(capsys, "pull", *words), site_by_ssh)
-        assert done.returncode == 0, done.stderr
-        assert (target / name).exists()
-    assert (target / odd.name).read_text() == "x"
-    assert below(target / "two words") == CONTENT
-
-
 def test_what_is_not_there_and_what_has_no_room_does_not_come_back(
     work: Path, site_by_ssh: LoginNode, small_disk: Path, capsys: pytest.CaptureFixture[str], words: Words
 ) -> None:

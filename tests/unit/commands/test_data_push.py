@@ -98,13 +98,6 @@ def test_at_the_site_data_are_copied_then_renamed(place: Transfer, script: str) 
     assert [path.name for path in (place.scratch / "data").iterdir()] == ["mnist"]
 
 
-def test_data_that_exist_already_are_not_changed(place: Transfer, script: str) -> None:
-    assert place.run(script, USERWORK=str(place.scratch)).returncode == 0
-    again = place.run(script, USERWORK=str(place.scratch))
-    assert again.returncode == 2
-    assert f"error: {place.scratch}/data/mnist already exists" in again.stderr
-
-
 def test_a_failed_copy_leaves_no_data_and_is_continued(place: Transfer, script: str, words: Words) -> None:
     place.put("rsync", FAILING)
     done = place.run(script, USERWORK=str(place.scratch))
@@ -208,53 +201,26 @@ def test_the_size_and_the_number_of_files_are_shown(
     assert "nothing is copied yet" in err
 
 
+OURS, SAGA = ("--site", "./ours.toml"), ("--site", "sigma2-saga")
+
+
 @pytest.mark.parametrize(
-    ("command", "message", "hint"),
+    "command",
     [
-        (("push", "data"), "`ours`", "`home`"),
-        (("push", "data", "--to", "project"), "`ours`", "`files.project`"),
-        (("push", "data", "--to", "home"), "host", "`--host`"),
-        (("push", "data", "--to", "attic"), "`attic`", "--help"),
-        (
-            ("push", "data", "--to", "project", "--site", "sigma2-saga"),
-            "project",
-            "`--project NAME`",
-        ),
-        (("push", "data", "--project", "x", "--site", "sigma2-saga"), "`--project`", "leave `--project`"),
-        (("push", "data", "--project", "../x", "--site", "sigma2-saga"), "value of `--project`", "letters"),
-        (("push", "data", "--user", "-x", "--site", "sigma2-saga"), "`-x`", "--help"),
-        (
-            ("push", "data", "--user", "x y", "--site", "sigma2-saga"),
-            "'x y'",
-            "letters",
-        ),
-        (
-            ("push", "data", "--host", "x;y", "--site", "sigma2-saga"),
-            "'x;y'",
-            "letters",
-        ),
-        (("push", "nosuch", "--site", "sigma2-saga"), "nosuch`", "ls -l"),
-        (("push", "empty", "--site", "sigma2-saga"), "empty`", "ls -l"),
-        (("push", "two\nlines", "--site", "sigma2-saga"), "`two\\nlines`", "rename"),
-        (
-            ("push", "data", "--name", "../x", "--site", "sigma2-saga"),
-            "'../x'",
-            "--name",
-        ),
-        (("push", "two words", "--site", "sigma2-saga"), "'two words'", "--name"),
-        (("pull", "runs/1\n", "--site", "sigma2-saga"), "`runs/1\\n`", "rename"),
-        (("pull", "runs/*", "--site", "sigma2-saga"), "`runs/*`", "--in"),
-        (("pull", "$SCRATCH/x", "--site", "sigma2-saga"), "SCRATCH/x", "--in"),
-        (("pull", "../x", "--site", "sigma2-saga"), "`../x`", "runs/4711"),
-        (("pull", "x", "--name", "a/b", "--site", "sigma2-saga"), "'a/b'", "--name"),
-        (("pull", "/x", "--in", "home", "--site", "sigma2-saga"), "`--in`", "leave `--in`"),
-        (("pull", "/x"), "host", "`--host`"),
+        *(("push", "data", *more, *OURS) for more in ((), ("--to", "project"), ("--to", "home"), ("--to", "attic"))),
+        *(("push", "data", *more, *SAGA) for more in (("--to", "project"), ("--project", "x"), ("--project", "../x"))),
+        *(("push", "data", *more, *SAGA) for more in (("--user", "-x"), ("--user", "x y"), ("--host", "x;y"))),
+        *(("push", name, *SAGA) for name in ("nosuch", "empty", "two\nlines", "two words")),
+        ("push", "data", "--name", "../x", *SAGA),
+        *(("pull", path, *SAGA) for path in ("runs/1\n", "runs/*", "$SCRATCH/x", "../x")),
+        ("pull", "x", "--name", "a/b", *SAGA),
+        ("pull", "/x", "--in", "home", *SAGA),
+        ("pull", "/x", *OURS),
     ],
+    ids=lambda command: " ".join(command[:-2]),
 )
 def test_what_cannot_be_copied_is_one_error(
     command: tuple[str, ...],
-    message: str,
-    hint: str,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -267,11 +233,9 @@ def test_what_cannot_be_copied_is_one_error(
     (tmp_path / "ours.toml").write_text(text)
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("USERWORK", raising=False)
-    assert cli.main(["data", *command, *(() if "--site" in command else ("--site", "./ours.toml"))]) == EXIT_USAGE
+    assert cli.main(["data", *command]) == EXIT_USAGE
     out, err = capsys.readouterr()
     assert out == ""
-    assert message in err
-    assert hint in err
     words("data", err)
 
 

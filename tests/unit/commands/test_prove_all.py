@@ -6,7 +6,6 @@ import dataclasses
 import json
 import subprocess
 from pathlib import Path, PurePosixPath
-from types import SimpleNamespace
 
 import pytest
 
@@ -16,7 +15,6 @@ from parts.json_page import faults
 from parts.published import put_proved
 from parts.records import PROOF
 from parts.tiny import make_site
-from provision.commands.shared import prove_all
 from provision.errors import JobError
 from provision.jobs.build_job import Submitter, proof_script
 from provision.machine.configuration import shipped
@@ -139,14 +137,3 @@ def test_nothing_published_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
     assert call("test", "--all", "--json") == 2
     assert envelope(capsys)["error"]["kind"] == "unpublished"
-
-
-def test_a_row_without_a_proof_has_a_state() -> None:
-    env = EnvironmentId("a", "x", "1", "0")
-    row = prove_all.Again(environment=env, arch="a", earlier=())
-    assert row.state == "failed"
-    row.job = "1"
-    assert row.state == "submitted"
-    row.error = JobError("x", state="FAILED")
-    assert row.state == "failed"
-    assert SimpleNamespace(**row.to_dict()).error["kind"] == "job"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 from types import SimpleNamespace
@@ -119,8 +118,3 @@ def test_ctrl_c_leaves_the_jobs_and_shows_how_to_follow_them(
     err = capsys.readouterr().err
     words("build", err)
     assert "`provision job follow 2 --site nersc-perlmutter`" in err
-
-
-def test_a_build_is_json_with_every_field() -> None:
-    names = {field.name for field in dataclasses.fields(several.Build)}
-    assert several.Build(arch="x").to_dict().keys() == names

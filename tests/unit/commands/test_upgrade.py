@@ -199,20 +199,7 @@ def test_what_changes_is_versions_advisories_and_patches(words: Words) -> None:
     found = upgrade_changes(
         {"keras": "3.14", "six": "1.16", "old": "1"}, {"keras": "3.15", "six": "1.17"}, identities, known
     )
-    names = (
-        "keras 3.14 to 3.15",
-        "old",
-        "six 1.16 to 1.17",
-        "CVE-1 (keras)",
-        "CVE-2 (six)",
-        "0001-a",
-        "0003-c, 0002-b",
-        "compiler",
-    )
-    lines = change_lines(found)
-    for line, name in zip(lines, names, strict=True):
-        assert name in line
-    words("upgrade", "\n".join(lines))
+    words("upgrade", "\n".join(change_lines(found)))
 
 
 @pytest.mark.parametrize(
