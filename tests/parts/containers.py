@@ -2,8 +2,8 @@
 
 It does what their manuals say of the options that our scripts use, in real namespaces: a root of its own, that is read-only
 and holds the system's folders in place of an image's; a /tmp of its own, HOME, the working folder and what is bound; PATH
-of the image, the rest of the environment as the caller has it. An overlay is a real ext3 image that is locked as theirs is,
-for readers or for one writer; what is written to `/ext3` is kept beside the stand-in, by the file's inode, not in the file.
+of the image, the rest of the environment as the caller has it. An overlay is a real ext3 image; what is
+written to `/ext3` is kept beside the stand-in, by the file's inode, not in the file.
 Several overlays are stacked by the kernel's overlay file system, as Apptainer does it.
 """
 
@@ -22,7 +22,7 @@ from provision.model.lock import Lock, lock_header, parse_lock
 
 PROGRAM = f"""\
 #!{sys.executable}
-import fcntl, os, shlex, subprocess, sys
+import os, shlex, subprocess, sys
 NAME = os.path.basename(sys.argv[0])
 STORE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "overlays")
 SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc", "/dev", "/proc", "/sys", {sys.prefix!r}, {sys.base_prefix!r})
@@ -65,13 +65,7 @@ def opened(text):
         file.seek(1080)
         if file.read(2) != b"\\x53\\xef":
             fatal(said + "unknown image format")
-    file = open(path, "rb" if mode == "ro" else "r+b")
-    try:
-        fcntl.flock(file, (fcntl.LOCK_SH if mode == "ro" else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-    except OSError:
-        how = "for reading, currently in use for writing" if mode == "ro" else "for writing, currently in use"
-        fatal(said + f"while locking ext3 partition from {{path}}: can't open {{path}} {{how}} by another process")
-    return file, os.path.join(STORE, str(os.fstat(file.fileno()).st_ino)), mode
+        return os.path.join(STORE, str(os.fstat(file.fileno()).st_ino)), mode
 
 def execute(words):
     asked = options(words, FLAGS, VALUES)
@@ -98,17 +92,17 @@ def execute(words):
         mount(one)
     for one in binds:
         mount(*one.split(":")[:2])
-    if len([one for one in overlays if one[2] != "ro"]) > 1:
+    if len([mode for _, mode in overlays if mode != "ro"]) > 1:
         fatal("only one overlay can be written")
-    for _, store, _ in overlays:
+    for store, _ in overlays:
         os.makedirs(store, exist_ok=True)
     if len(overlays) == 1:
-        mount(overlays[0][1], "/ext3", "ro" if overlays[0][2] == "ro" else "")
+        mount(overlays[0][0], "/ext3", "ro" if overlays[0][1] == "ro" else "")
     elif overlays:
         # As addOverlayMount and AddLowerDir of Apptainer (read in 2026-11): a writable one is above all, a read-only
         # one above those before it.
-        lower = [store for _, store, mode in reversed(overlays) if mode == "ro"]
-        upper = next((store for _, store, mode in overlays if mode != "ro"), None)
+        lower = [store for store, mode in reversed(overlays) if mode == "ro"]
+        upper = next((store for store, mode in overlays if mode != "ro"), None)
         text = "lowerdir=" + ":".join(lower)
         if upper:
             work = upper + ".work"

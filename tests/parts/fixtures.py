@@ -51,7 +51,7 @@ MAKES_WHEELS = ("provision/horovod", "provision/backends", "provision/machine/bu
 
 @pytest.fixture(scope="session")
 def slurm_cluster() -> Iterator[SlurmCluster]:
-    """One cluster for all tests: nodes `knl[1-2]` and `hsw[1-2]`, partitions `knl`, `haswell` and `short`."""
+    """One cluster for all tests: nodes `knl[1-2]` and `hsw[1-2]`, partitions `knl` and `haswell`."""
     if missing := missing_programs():
         pytest.skip(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
     with SlurmCluster() as cluster:
@@ -72,7 +72,7 @@ def cluster_of_hosts() -> Iterator[SlurmCluster]:
 
 @pytest.fixture(scope="session")
 def module_tree(tmp_path_factory: pytest.TempPathFactory) -> ModuleTree:
-    """One tree of site modules for all tests: gcc (and a broken one), MPICH, Open MPI, Pythons; no test writes into it."""
+    """One tree of site modules for all tests: gcc, MPICH, Open MPI, Pythons; no test writes into it."""
     return build_module_tree(tmp_path_factory.mktemp("site"), pythons=("3.11", "3.10", "3.7", "3.6"))
 
 

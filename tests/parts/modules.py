@@ -114,7 +114,7 @@ class ModuleTree:
     def name(self, package: str) -> str:
         """The full name of a package's default module: `gcc` -> `gcc/12.2.0`."""
         for full in self.modules:
-            if full.split("/")[0] == package and not full.endswith("-broken"):
+            if full.split("/")[0] == package:
                 return full
         reasons = [reason for full, reason in self.missing.items() if full.split("/")[0] == package]
         raise LookupError(f"no module `{package}` in the tree: {'; '.join(reasons) or 'never asked for'}")
@@ -131,22 +131,16 @@ class ModuleTree:
     def python(self) -> str:
         return self.name("python")
 
-    broken_gcc = "gcc/0.0.1-broken"
-
 
 def build_module_tree(root: Path, *, pythons: Sequence[str] = ("3.11",)) -> ModuleTree:
     """Make `root/software/<package>/<version>` and `root/modulefiles` out of what this machine has.
 
     Args:
-        root: a folder to fill; it must not hold a tree already, and no white space, which neither Lmod 8.6 (`.version`
-            files) nor MPICH's wrappers carry.
+        root: a folder to fill; its path has no white space, which neither Lmod 8.6 (`.version` files) nor MPICH's wrappers carry.
         pythons: versions (`3.11`) to look for; the first one found is the default.
     """
-    if re.search(r"\s", str(root)):
-        raise ValueError(f"the path of a module tree cannot have white space: `{root}`")
     builder = _Builder(root)
     builder.add_gcc()
-    builder.add_broken_gcc()
     builder.add_mpich()
     builder.add_openmpi()
     for version in pythons:
@@ -188,36 +182,6 @@ class _Builder:
                 f"prepend-path PATH {_tcl(folder / 'bin')}",
             ],
             default=True,
-        )
-
-    def add_broken_gcc(self) -> None:
-        """A compiler that answers for its version but cannot compile: what is left when its proper half is gone."""
-        version = "0.0.1-broken"
-        folder = self._folder("gcc", version)
-        for name, program in (("gcc", "cc1"), ("g++", "cc1plus")):
-            _write_program(
-                folder / "bin" / name,
-                "#!/bin/sh\n"
-                'case "$1" in\n'
-                "  -dumpversion | -dumpfullversion) echo 0.0.1; exit 0 ;;\n"
-                f'  --version) echo "{name} (broken) 0.0.1"; exit 0 ;;\n'
-                "esac\n"
-                f"echo \"{name}: fatal error: cannot execute '{program}': execvp: No such file or directory\" >&2\n"
-                'echo "compilation terminated." >&2\n'
-                "exit 1\n",
-            )
-        for name, target in (("cc", "gcc"), ("c++", "g++")):
-            (folder / "bin" / name).symlink_to(target)
-        self._modulefile(
-            "gcc",
-            version,
-            "a compiler that does not compile",
-            [
-                f"setenv GCC_ROOT {_tcl(folder)}",
-                f"setenv CC {_tcl(folder / 'bin/gcc')}",
-                f"setenv CXX {_tcl(folder / 'bin/g++')}",
-                f"prepend-path PATH {_tcl(folder / 'bin')}",
-            ],
         )
 
     def add_mpich(self) -> None:

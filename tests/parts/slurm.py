@@ -94,12 +94,10 @@ class NodeGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """A queue over node groups; `max_time` in Slurm's words (`5` is minutes, `1:00:00` an hour)."""
+    """A queue over node groups."""
 
     name: str
     groups: tuple[str, ...]
-    max_time: str = "UNLIMITED"
-    default_time: str = "30"
     priority: int = 1
     """Jobs of a partition with a higher one take the nodes of others, if `PreemptType` says so."""
 
@@ -108,7 +106,6 @@ NODE_GROUPS = (NodeGroup(name="knl", features=("knl",)), NodeGroup(name="hsw", f
 PARTITIONS = (
     Partition(name="knl", groups=("knl",)),
     Partition(name="haswell", groups=("hsw",)),
-    Partition(name="short", groups=("knl", "hsw"), max_time="1", default_time="1"),
 )
 
 
@@ -376,7 +373,7 @@ class SlurmCluster:
         hosts = {group.name: group.hosts for group in self.node_groups}
         lines += [
             f"PartitionName={partition.name} Nodes={','.join(hosts[group] for group in partition.groups)} State=UP"
-            f" MaxTime={partition.max_time} DefaultTime={partition.default_time}"
+            " MaxTime=UNLIMITED DefaultTime=30"
             f" Default={'NO' if index else 'YES'} PriorityTier={partition.priority}"
             for index, partition in enumerate(self.partitions)
         ]

@@ -103,15 +103,3 @@ def test_a_stack_for_mirrored_strategy_is_built_proved_and_published_and_proved_
     assert set(said(again["result"]["verdict"])) == {
         *("reports", "ranks", "nodes", "versions", "restart", "loss", "accuracy"),
     }
-
-
-def test_an_environment_that_computes_with_eigen_fails_if_the_arch_requires_onednn(tool: Tool, tmp_path: Path) -> None:
-    """A real TensorFlow 2.21 with Eigen selected by the profile."""
-    mine = 'target = "native"\nmath = "onednn"\nenviron = { TF_ENABLE_ONEDNN_OPTS = 0 }'
-    site = site_file(tmp_path, "local", ('target = "native"', mine))
-    done = tool.run("build", "--site", site, "--stack", "tensorflow-2.21.0-mirrored")
-    assert done.returncode == 1
-    assert "error: the environment differs from the plan: math backend" in done.stderr
-    assert "Eigen on CPUs, TF_ENABLE_ONEDNN_OPTS=0, but oneDNN is required" in done.stderr
-    rows = tool.json("list", "--site", site)["result"]["environments"]
-    assert [row["state"] for row in rows if row["state"] != "published"], "it was installed and not published"

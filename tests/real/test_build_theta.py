@@ -1,8 +1,8 @@
 """Theta from `fetch` to a published module: Cobalt and aprun are stand-ins, all behind them is real.
 
 The job's script runs on a service node; what needs the arch's CPU goes by aprun, which forwards the environment. MPICH's launcher
-stands behind the aprun stand-in, so that two ranks of a real MPI train: with the small packages of `parts/tiny.py`, and, marked
-`long`, with TensorFlow 1.15.
+stands behind the aprun stand-in, so that two ranks of a real MPI train, with the small packages of `parts/tiny.py`. Cori gets
+TensorFlow 1.15 itself (`test_profiles_slurm.py`).
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from parts.fixtures import share
 from parts.modules import ENVIRONMENT_MODULES, ModuleTree, bash
-from parts.provision import Tool, site_file
+from parts.provision import site_file
 from parts.site_modules import SiteModules
 from parts.standins import stand_ins
 from parts.tiny import add_stack, make_site
@@ -24,10 +23,7 @@ from parts.tiny import add_stack, make_site
 pytestmark = pytest.mark.real
 
 
-@pytest.mark.parametrize("small", [True, pytest.param(False, marks=pytest.mark.long)], ids=["tiny", "tensorflow"])
-def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(
-    module_tree: ModuleTree, shared_cache: Path, tmp_path: Path, small: bool
-) -> None:
+def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(module_tree: ModuleTree, tmp_path: Path) -> None:
     """On Python 3.6, as its modules had."""
     if ENVIRONMENT_MODULES is None:
         pytest.skip("Environment Modules is not installed here (`.ci/install` brings it)")
@@ -44,25 +40,14 @@ def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(
         # One machine is one host, whatever stands in for aprun.
         ("proof = { nodes = 2, ranks_per_node = 1,", "proof = { nodes = 1, ranks_per_node = 2,"),
     ]
-    version = "1.15.2"
-    if not small:  # with TensorFlow's own package, which has Eigen alone
-        version = "1.15.5"
-        changes += [
-            ('stack = "tensorflow-1.15.2-intel"', 'stack = "tensorflow-1.15.5"'),
-            ('\nmath = "onednn"', ""),
-            (', "archs.knl.math"', ""),
-        ]
     site = site_file(tmp_path, "alcf-theta", *changes)
     hydra = module_tree.modules[module_tree.mpich] / "bin" / "mpiexec.hydra"
     path = f"{stand_ins('cobalt', tmp_path, hydra)}:/usr/bin:/bin"
     environ = {"PATH": f"{path}:{os.environ['PATH']}"}
-    if small:
-        tiny = make_site(tmp_path / "tiny")
-        add_stack(tiny, "tensorflow-1.15.2-intel", "py36")
-        tool = tiny.tool(**environ)
-    else:
-        tool = Tool(tmp_path / "root", {**share(tmp_path / "root", shared_cache), **environ})
-    root, module = tool.root, "tensorflow/1.15.2-intel" if small else "tensorflow/1.15.5"
+    tiny = make_site(tmp_path / "tiny")
+    add_stack(tiny, "tensorflow-1.15.2-intel", "py36")
+    tool, module = tiny.tool(**environ), "tensorflow/1.15.2-intel"
+    root = tool.root
     tool.good("fetch", "--site", site, "--arch", "knl")
     (tmp_path / "build.sh").write_text(tool.good("job", "build", "--site", site, "--arch", "knl", "--account", "tests"))
     (tmp_path / "build.sh").chmod(0o755)
@@ -90,4 +75,4 @@ def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(
         ENVIRONMENT_MODULES,
         modules.path,
     )
-    assert loaded.stdout.strip() == version, loaded.stderr
+    assert loaded.stdout.strip() == "1.15.2", loaded.stderr

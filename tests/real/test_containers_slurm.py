@@ -1,7 +1,7 @@
 """Greene's container jobs under a real Slurm with its nodes emulated: the overlay is made, and jobs run on it.
 
 Named stand-ins (`parts/containers.py`): singularity, Miniforge's installer, TensorFlow and the packages that build others,
-and `module`. The installs are pip's own, by hash; the overlay is a real ext3 image with real locks.
+and `module`. The installs are pip's own, by hash; the overlay is a real ext3 image.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import subprocess
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -37,10 +36,10 @@ pytestmark = pytest.mark.slurm
 
 MODULE = {**EXPORTED_MODULE, "BASH_FUNC_which%%": "() { /no/such/which; }"}
 TRAIN = """\
-import json, os, sys, time
+import json, os, sys
 import tensorflow
 out = os.environ["PROVISION_OUTPUT"]
-seen = {name: os.environ.get(name) for name in ("CUDA_VISIBLE_DEVICES", "PROVISION_REPLICAS", "OMP_NUM_THREADS", "WAIT_FOR")}
+seen = {name: os.environ.get(name) for name in ("CUDA_VISIBLE_DEVICES", "PROVISION_REPLICAS", "OMP_NUM_THREADS")}
 seen["python"], seen["words"], seen["tensorflow"] = sys.executable, sys.argv[1:], tensorflow.__version__
 seen["nv"] = os.path.exists("/.singularity.d/libs/libcuda.so.1")
 try:
@@ -49,10 +48,6 @@ except OSError as error:
     seen["writing"] = error.strerror
 with open(os.path.join(out, "seen.json"), "w") as file:
     json.dump(seen, file)
-while seen["WAIT_FOR"] and len([one for one in os.listdir(os.path.dirname(out)) if one.isdigit()]) < int(seen["WAIT_FOR"]):
-    time.sleep(0.1)
-while seen["WAIT_FOR"] and not os.path.exists(os.path.join(os.path.dirname(out), "go")):
-    time.sleep(0.1)
 """
 
 
@@ -263,25 +258,6 @@ def digest_of(folder: Path, start: str) -> str:
     """The sha256 of the wheel whose name starts so."""
     (path,) = folder.glob(f"{start}-*.whl")
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def test_two_jobs_share_an_overlay_that_nobody_can_write_meanwhile(equipped: Greene) -> None:
-    greene = equipped
-    runs = greene.folder / "scratch/runs"
-    both = str(len([path for path in runs.glob("*") if path.name.isdigit()]) + 2)  # jobs of other tests ran here
-    jobs = [greene.submit(f"job{one}", greene.job("single"), WAIT_FOR=both) for one in (1, 2)]
-    deadline = time.monotonic() + 60
-    while not all((runs / job / "seen.json").is_file() for job in jobs):
-        assert time.monotonic() < deadline, "both run at once"
-        time.sleep(0.1)
-    environ = {**os.environ, "HOME": str(greene.folder / "home")}
-    words = [str(greene.folder / "bin/singularity"), "exec", "--overlay", str(greene.overlay)]
-    words += [str(greene.folder / "image.sif"), "true"]
-    done = subprocess.run(words, env=environ, capture_output=True, text=True, check=False)
-    (runs / "go").touch()
-    assert "for writing, currently in use by another process" in done.stderr
-    for job in jobs:
-        greene.end("COMPLETED", job)
 
 
 def test_what_is_not_what_was_asked_for_gets_no_name(greene: Greene) -> None:

@@ -1,14 +1,13 @@
-"""Spack environments through Slurm, with a real Spack: two archs, both module systems, a kill, a build cache, and venvs.
+"""Spack environments through Slurm, with a real Spack: both module systems, a kill, a build cache, and venvs.
 
 The cluster is emulated as in `test_build_slurm.py`, whose downloads and compiled wheel are used if it ran before. haswell's
 build compiles Horovod and fills the build cache, from which haswell is installed below another root with a longer path. In
-`make test-all` the first build is killed while Horovod compiles, and continued; and knl is built below the same root, which has
-haswell's CPU here, so that Horovod is compiled once in this file. That each arch gets its own target is in `test_spack_solve.py`.
+`make test-all` the first build is killed while Horovod compiles, and continued. That each arch gets its own target is in
+`test_spack_solve.py`, and that a second environment installs nothing again in `test_spack_store.py`.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import shutil
@@ -57,9 +56,11 @@ class Cluster:
         tool.good("spack", "setup", str(self.spack.checkout), *self.spack.words, "--site", self.site, *setup)
         return tool
 
-    def start(self, tool: Tool, arch: str, *options: str) -> str:
+    def start(self, tool: Tool, *options: str) -> str:
         """Submit a build that cannot reach a package index; the number of its job."""
-        done = tool.run("build", "--site", self.site, "--arch", arch, "--submit", "--no-wait", *options, **NO_NETWORK)
+        done = tool.run(
+            "build", "--site", self.site, "--arch", "haswell", "--submit", "--no-wait", *options, **NO_NETWORK
+        )
         assert done.returncode == 4, done.stdout + done.stderr
         return done.stdout.strip()
 
@@ -108,7 +109,7 @@ def cluster(
 @pytest.fixture(scope="module")
 def killed(cluster: Cluster) -> dict[str, float]:
     """A build of haswell, killed while Horovod compiles: the packages that were installed, with their times."""
-    job = cluster.start(cluster.tool, "haswell", "--backend", "spack")
+    job = cluster.start(cluster.tool, "--backend", "spack")
     compiling = cluster.tool.root / "build" / "haswell"
     # Not a glob, which fails if a folder is removed meanwhile.
     wait_for(lambda: any(name.endswith(".o") for *_, names in os.walk(compiling) for name in names), 600, "an object")
@@ -122,7 +123,7 @@ def haswell(cluster: Cluster, request: pytest.FixtureRequest) -> None:
     """haswell, published; if a test wants that, continued after a kill."""
     if any("killed" in getattr(item, "fixturenames", ()) for item in request.session.items):
         request.getfixturevalue("killed")
-    cluster.finish(cluster.tool, cluster.start(cluster.tool, "haswell", "--backend", "spack"))
+    cluster.finish(cluster.tool, cluster.start(cluster.tool, "--backend", "spack"))
 
 
 @pytest.fixture(scope="module")
@@ -130,22 +131,14 @@ def other_root(cluster: Cluster, haswell: None) -> Tool:
     """haswell below another root, from the build cache of the first one."""
     cache = cluster.tool.root / "cache" / "spack" / "buildcache"
     other = cluster.root("another-root-with-a-much-longer-path", "--cache", str(cache))
-    cluster.finish(other, cluster.start(other, "haswell", "--backend", "spack"))
+    cluster.finish(other, cluster.start(other, "--backend", "spack"))
     return other
-
-
-@pytest.fixture(scope="module")
-def knl(cluster: Cluster, haswell: None) -> str:
-    """knl below the root of haswell; the state of haswell before."""
-    before = state_of_haswell(cluster)
-    cluster.finish(cluster.tool, cluster.start(cluster.tool, "knl", "--backend", "spack"))
-    return before
 
 
 @pytest.fixture(scope="module")
 def venv(cluster: Cluster, haswell: None) -> None:
     """haswell by the backend `venv`, proved below the same root and not published."""
-    cluster.finish(cluster.tool, cluster.start(cluster.tool, "haswell", "--no-publish"))
+    cluster.finish(cluster.tool, cluster.start(cluster.tool, "--no-publish"))
 
 
 def wait_for(condition: Callable[[], bool], limit_s: float, what: str) -> None:
@@ -179,26 +172,11 @@ def target_of(spec: dict[str, Any]) -> str:
     return str(target if isinstance(target, str) else target["name"])
 
 
-def state_of_haswell(cluster: Cluster) -> str:
-    """A hash of every path, size, mode, time and link of haswell, of its packages in the store, and of its modulefiles."""
-    (prefix,) = cluster.tool.root.glob("envs/haswell/tensorflow/2.15.1-*")
-    lock = json.loads((prefix / "spack.lock").read_text())["concrete_specs"]
-    folders = [Path(r["path"]) for r in installs(cluster.tool) if r["spec"]["hash"] in lock]
-    assert len(folders) == 3, folders
-    digest = hashlib.sha256()
-    for folder in (prefix, *folders, (cluster.tool.root / "modules" / "haswell").resolve()):
-        for path in sorted(folder.rglob("*")):
-            status = path.lstat()
-            link = path.readlink() if path.is_symlink() else ""
-            digest.update(f"{path} {status.st_mode} {status.st_size} {status.st_mtime_ns} {link}\n".encode())
-    return digest.hexdigest()
-
-
-def load(cluster: Cluster, tool: Tool, system: ModuleSystem | None, arch: str, script: str) -> str:
+def load(cluster: Cluster, tool: Tool, system: ModuleSystem | None, script: str) -> str:
     """Run a script in a user's shell where the published modules are in use."""
     assert system is not None
     kind = "lua" if system.name == "lmod" else "tcl"
-    path = f"{tool.root}/modules/{arch}/{kind}"
+    path = f"{tool.root}/modules/haswell/{kind}"
     done = bash(f"set -e\nmodule use {path}\n{script}\n", system, cluster.tree.modulepath, timeout_s=600)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
@@ -218,16 +196,6 @@ def test_a_killed_build_continues_with_what_spack_had_installed(
     assert "published" in [row["state"] for row in rows if row["environment"].startswith("haswell/")]
 
 
-@pytest.mark.long
-def test_another_arch_reuses_what_is_the_same_and_touches_nothing_of_the_first(cluster: Cluster, knl: str) -> None:
-    """Nothing is installed again; the first keeps every file, time and link, below its prefix and in Spack's store."""
-    assert PROVED in cluster.proof(f"knl/{MODULE}")
-    assert state_of_haswell(cluster) == knl
-    assert "Executing phase" not in next(cluster.tool.root.glob("logs/knl/*/install.log")).read_text()
-    for arch in ("haswell", "knl"):
-        assert cluster.good("verify", f"{arch}/{MODULE}").startswith("fresh ")
-
-
 def test_another_root_installs_from_the_build_cache_and_compiles_nothing(cluster: Cluster, other_root: Tool) -> None:
     """The same packages by their hashes, Horovod too, below a longer path; proved again, in less time."""
     assert PROVED in cluster.proof(f"haswell/{MODULE}", other_root)
@@ -244,18 +212,14 @@ def test_another_root_installs_from_the_build_cache_and_compiles_nothing(cluster
 
 
 @pytest.mark.parametrize("system", [LMOD, ENVIRONMENT_MODULES], ids=["lmod", "environment-modules"])
-@pytest.mark.parametrize("arch", ["haswell", pytest.param("knl", marks=pytest.mark.long)])
-def test_the_module_loads_in_both_module_systems(
-    cluster: Cluster, arch: str, system: ModuleSystem | None, request: pytest.FixtureRequest
-) -> None:
+def test_the_module_loads_in_both_module_systems(cluster: Cluster, haswell: None, system: ModuleSystem | None) -> None:
     """Our modulefile, with the site's modules; Spack itself wrote none."""
-    request.getfixturevalue(arch)
     script = f"module load {MODULE}\necho loaded: $LOADEDMODULES\necho python: $(command -v python)\n"
     script += "python -c 'import horovod.tensorflow as hvd; hvd.init(); print(\"rank\", hvd.rank(), hvd.mpi_built())'"
-    said = load(cluster, cluster.tool, system, arch, script)
+    said = load(cluster, cluster.tool, system, script)
     loaded = said.split("loaded: ")[1].splitlines()[0].split(":")
     assert set(loaded) == {cluster.tree.gcc, cluster.tree.mpich, cluster.tree.python, MODULE}
-    assert f"python: {cluster.tool.root}/envs/{arch}/tensorflow/2.15.1-" in said
+    assert f"python: {cluster.tool.root}/envs/haswell/tensorflow/2.15.1-" in said
     assert "rank 0 True" in said
     assert not list((cluster.tool.root / "spack" / "store").rglob("modules"))
 
@@ -284,6 +248,6 @@ def test_a_users_venv_on_a_spack_environment_imports_the_stack(cluster: Cluster,
     folder = cluster.folder / "my-venv"
     cluster.good("venv", "create", str(folder), "--on", f"haswell/{MODULE}")
     script = f"module load {MODULE}\n{folder}/bin/python -c 'import horovod.tensorflow as h; print(h.mpi_built())'\n"
-    said = load(cluster, cluster.tool, LMOD, "haswell", f"{script}{folder}/bin/python -m pip list 2>/dev/null")
+    said = load(cluster, cluster.tool, LMOD, f"{script}{folder}/bin/python -m pip list 2>/dev/null")
     assert "True" in said
     assert "horovod" in said and "tensorflow" in said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import os
 from pathlib import Path
 
@@ -36,27 +35,9 @@ def test_an_exception_that_does_not_come_fails_its_entry() -> None:
         refused()
 
 
-def test_an_entry_of_one_argument_may_be_a_tuple() -> None:
-    @for_each("words", [("site", "list"), ("list",)], ids=" ".join)
-    def fails(words: tuple[str, ...]) -> None:
-        raise OSError(words)
-
-    with pytest.raises(AssertionError, match=r"2 of 2 entries fail: site list, list\n"):
-        fails()
-
-
 def test_a_loop_over_nothing_is_an_error_of_the_test() -> None:
     with pytest.raises(ValueError, match="has no entry"):
         for_each("name", [])
-
-
-def test_two_entries_of_the_same_name_are_both_counted() -> None:
-    @for_each("text", ["same", "same"])
-    def fails(text: str) -> None:
-        raise OSError(text)
-
-    with pytest.raises(AssertionError, match=r"2 of 2 entries fail: same, same \(1\)"):
-        fails()
 
 
 @for_each("number", [1, 2])
@@ -78,10 +59,3 @@ def test_an_entry_that_cannot_run_here_hides_no_failure_of_others() -> None:
         for_each("name", NUMBERS)(skips)()
     with pytest.raises(pytest.skip.Exception, match="1 of 2 entries: there is no one"):
         for_each("name", ["one", "two"])(skips)()
-
-
-def test_the_fixtures_of_the_test_stay() -> None:
-    @for_each("number", [1])
-    def takes(number: int, tmp_path: Path) -> None: ...
-
-    assert list(inspect.signature(takes).parameters) == ["tmp_path"]
