@@ -1,9 +1,10 @@
-"""The commands in the hints of errors, problems and checks that the code raises: a shell takes them, and ours exist."""
+"""The commands in the hints of errors that the code raises, and of known failures: a shell takes them, and ours exist."""
 
 from __future__ import annotations
 
 import ast
 import functools
+import os
 import re
 import shlex
 import subprocess
@@ -12,13 +13,14 @@ from pathlib import Path
 
 import provision
 from provision.commands.shared.syntax import Command, read_commands
+from provision.machine.programs.failed_program import known_failures
 
 PACKAGE = Path(provision.__file__).parent
 IN_BACKTICKS = re.compile(r"`([^`]+)`")
 # What the code inserts. It is a word for a shell, and no name of a verb or an option.
 INSERTED = "INSERTED"
 # Lines of a profile or of Python, which are not commands.
-NOT_FOR_A_SHELL = re.compile(r"^[\w.<>\[\]]+ = |^\[|^\w+ = \{|^archs\.|^import |^tf\.|^hvd\.|^#")
+NOT_FOR_A_SHELL = re.compile(r"^[\w.<>\[\]]+ = |^\[|^\w+ = \{|^archs\.|^import |^from __future__ |^tf\.|^hvd\.|^#")
 
 
 def texts(node: ast.expr) -> Iterator[str]:
@@ -38,7 +40,7 @@ def texts(node: ast.expr) -> Iterator[str]:
 
 
 def hints() -> Iterator[tuple[str, str]]:
-    """Each text that is given as `hint=`, or assigned to `hint`, with its file and line."""
+    """Each text that is given as `hint=`, or assigned to `hint`, with its file and line; then those of known failures."""
     for path in sorted(PACKAGE.rglob("*.py")):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             given: ast.expr | None = None
@@ -49,6 +51,7 @@ def hints() -> Iterator[tuple[str, str]]:
                 given = node.value
             if given is not None:
                 yield from ((f"{path.relative_to(PACKAGE)}:{given.lineno}", text) for text in texts(given))
+    yield from ((failure.id, re.sub(r"\{\w*\}", INSERTED, failure.hint)) for failure in known_failures().entries)
 
 
 @functools.cache
@@ -60,7 +63,7 @@ def commands() -> list[tuple[str, str]]:
 
 def test_each_command_in_a_hint_is_valid_for_a_shell() -> None:
     checked = [(place, text) for place, text in commands() if " " in text and not NOT_FOR_A_SHELL.match(text)]
-    assert len(checked) > 120
+    assert len(checked) > 270
     script = "".join(f"f() {{ : {shlex.quote(place)}\n{text}\n}}\n" for place, text in checked)
     done = subprocess.run(["bash", "-n"], input=script, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
@@ -69,14 +72,14 @@ def test_each_command_in_a_hint_is_valid_for_a_shell() -> None:
 def test_each_command_of_this_tool_in_a_hint_exists_with_its_options() -> None:
     known = {command.name: command for command in read_commands()}
     own = [(place, text) for place, text in commands() if text.startswith("provision ")]
-    assert len(own) > 100
+    assert len(own) > 110
     wrong = [(place, text) for place, text in own if not exists(text, known)]
     assert not wrong
 
 
 def exists(text: str, known: dict[str, Command]) -> bool:
     """Whether a command of this tool names a verb, and only options of it."""
-    words = [word.removesuffix(INSERTED) or INSERTED for word in shlex.split(text)[1:]]
+    words = [word.removesuffix(INSERTED) or INSERTED for word in shlex.split(re.sub(r"[][]", "", text))[1:]]
     if words[0] in ("help", "--help", "--version") or words[0].startswith(INSERTED):
         return True
     command = known.get(words[0])
@@ -100,3 +103,12 @@ def test_the_reader_of_hints_sees_what_is_inserted_and_both_branches() -> None:
     assert list(texts(keyword.value)) == ["`provision build INSERTED`", "`a` `b c`"]
     assert not exists("provision biuld", {command.name: command for command in read_commands()})
     assert not exists("provision build --acrh x", {command.name: command for command in read_commands()})
+
+
+def test_no_hint_prints_the_password_of_a_proxy() -> None:
+    environ = {"PATH": os.environ["PATH"], "https_proxy": "http://ada:s3@cret@proxy:3128"}
+    shown = {text for _, text in commands() if "grep -i proxy" in text}
+    assert shown
+    for text in shown:
+        done = subprocess.run(["bash", "-c", text], env=environ, capture_output=True, text=True, timeout=60, check=True)
+        assert done.stdout == "https_proxy=http://...@proxy:3128\n", text
