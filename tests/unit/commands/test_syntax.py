@@ -20,11 +20,6 @@ ROOT = Path(provision.__file__).resolve().parents[1]
 COMMANDS = read_commands()
 
 
-def find(*words: str) -> Command:
-    """The command of these words."""
-    return next(leaf for leaf in leaves(COMMANDS) if leaf.words == words)
-
-
 def test_the_reference_and_the_manual_page_are_current() -> None:
     argv = [sys.executable, str(ROOT / "tools" / "reference.py"), "--check"]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
@@ -45,24 +40,6 @@ def test_the_manual_page_is_rendered_without_a_warning() -> None:
 def test_every_verb_is_data_in_the_order_of_the_help() -> None:
     assert [command.words for command in COMMANDS] == [(verb,) for verb, _ in VERBS]
     assert [command.purpose for command in COMMANDS] == [purpose for _, purpose in VERBS]
-
-
-def test_an_option_is_data_with_its_value_and_choices() -> None:
-    options = {option.names[-1]: option for option in find("job", "horovod").options}
-    runtime, site, record = options["--runtime"].value, options["--site"].value, options["--record"].value
-    assert runtime is not None
-    assert runtime.choices == ("venv", "modules", "container")
-    assert site is not None
-    assert (site.word, site.kind) == ("SITE", "sites")
-    assert record is None
-    assert next(option for option in find("site", "new").options if "--set" in option.names).again
-
-
-def test_an_argument_is_data_too() -> None:
-    (argument,) = find("lock").arguments
-    assert (argument.value.word, argument.optional, argument.many) == ("NAME", True, True)
-    (argument,) = find("show").arguments
-    assert (argument.value.kind, argument.optional) == ("environments", False)
 
 
 @for_each("leaf", leaves(COMMANDS), ids=lambda leaf: leaf.name)

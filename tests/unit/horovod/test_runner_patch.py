@@ -6,7 +6,6 @@ That it is called, and that nothing listens, is tested with a built Horovod: tes
 from __future__ import annotations
 
 import ast
-import shlex
 from pathlib import Path
 from types import ModuleType
 
@@ -45,16 +44,6 @@ def refusal(source: str) -> ModuleType:
 def hints(message: str) -> list[str]:
     """The commands in the hint of a message, without backticks."""
     return message.partition("hint: ")[2].split("`")[1::2]
-
-
-def test_the_hint_starts_the_same_program_with_the_same_ranks_and_settings(refusal: ModuleType, words: Words) -> None:
-    words = ["python", "my train.py", "--name", "it's"]
-    message = refusal.describe("horovodrun", 4, words, {"HOROVOD_TIMELINE": "a b.json", "HOROVOD_AUTOTUNE": "1"})
-    srun, mpiexec, provision = hints(message)
-    settings = ["HOROVOD_AUTOTUNE=1", "HOROVOD_TIMELINE=a b.json"]
-    assert shlex.split(srun) == [*settings, "srun", "-n", "4", *words]
-    assert shlex.split(mpiexec) == [*settings, "mpiexec", "-n", "4", *words]
-    assert provision == "provision job horovod --help"
 
 
 def test_the_hint_has_the_launcher_of_the_site_with_its_options(

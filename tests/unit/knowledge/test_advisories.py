@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -133,9 +132,3 @@ def test_the_summary_counts_and_has_what_it_means() -> None:
     line = summary(found, read_advisories())
     assert line.startswith("4 open (horovod 2, setuptools 2); CVE-2024-10190 and CVE-2026-31234: no release")
     assert "2026-11-22" in summary((), read_advisories())
-
-
-def test_the_file_is_json_that_other_programs_read() -> None:
-    data = json.loads(dump_advisories(read_advisories()))
-    assert data["schema"] == 1
-    assert all(set(one) == {"name", "date"} for one in data["sources"])

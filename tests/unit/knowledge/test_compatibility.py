@@ -120,9 +120,3 @@ def test_the_tool_reads_a_stack_that_the_matrix_writes(
     assert dict(stack.environ)["TF_USE_LEGACY_KERAS"] == "1"
     wanted = (tmp_path / "requirements" / f"{release.stack}.in").read_text().split()
     assert {"tensorflow-cpu==2.17.1", "tf-keras==2.17.0", "horovod==0.28.1", "setuptools<70"} <= set(wanted)
-
-
-def test_the_name_of_a_distribution_is_read_from_its_file_name(matrix: ModuleType) -> None:
-    assert matrix.name_of("tensorflow_cpu-2.19.1-cp311-cp311-manylinux_2_17_x86_64.whl") == "tensorflow_cpu"
-    assert matrix.name_of("gast-0.2.2.tar.gz") == "gast"
-    assert matrix.name_of("opt-einsum-3.1.0.tar.gz") == "opt-einsum"

@@ -161,22 +161,6 @@ def test_gpus_are_requested_with_the_option_of_the_site(
     assert not [option for option in options(dataclasses.replace(batch, gpus_per_node=0)) if "gp" in option]
 
 
-@pytest.mark.parametrize(
-    ("option", "written"),
-    [
-        *((option, option) for option in ("--mem=4G", "--exclusive", "-C", "-A staff", "-C knl quad")),
-        ("--comment=two words", '--comment="two words"'),
-        ('--comment=a "quoted" word', '--comment="a \\"quoted\\" word"'),
-        ("--comment=back\\slash", '--comment="back\\\\slash"'),
-        ("--comment=it's # no comment", '--comment="it\'s # no comment"'),
-        ("--output=/site/with space/%j.out", '--output="/site/with space/%j.out"'),
-        ("--comment=a=b c", '--comment="a=b c"'),
-    ],
-)
-def test_an_option_is_quoted_when_sbatch_needs_it(option: str, written: str) -> None:
-    assert slurm.quoted(option) == written
-
-
 # Bad input and odd output
 
 
