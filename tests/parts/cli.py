@@ -34,6 +34,12 @@ def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(words, code, out.getvalue(), err.getvalue())
 
 
+def answer(captured: pytest.CaptureFixture[str], *words: str) -> tuple[int, dict[str, Any]]:
+    """The exit code of a verb, and the JSON object that it printed; stderr may have words."""
+    code = call(*words, "--json")
+    return code, json.loads(captured.readouterr().out)
+
+
 def envelope(captured: pytest.CaptureFixture[str]) -> dict[str, Any]:
     """The one JSON object that a verb printed with `--json`; stderr is empty."""
     out, err = captured.readouterr()

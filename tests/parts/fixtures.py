@@ -18,6 +18,7 @@ from parts.modules import CACHE as TEST_CACHE
 from parts.modules import ModuleTree, build_module_tree
 from parts.paths import REPOSITORY
 from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
+from parts.spack import MISSING, RealSpack, find_spack
 from parts.sshd import LoginNode, login_node
 from parts.sshd import missing_programs as missing_for_ssh
 from provision.machine.probes.probe_gpu import parse_nvcc_version, toolkit_of
@@ -74,6 +75,15 @@ def cluster_of_hosts() -> Iterator[SlurmCluster]:
 def module_tree(tmp_path_factory: pytest.TempPathFactory) -> ModuleTree:
     """One tree of site modules for all tests: gcc, MPICH, Open MPI, Pythons; no test writes into it."""
     return build_module_tree(tmp_path_factory.mktemp("site"), pythons=("3.11", "3.10", "3.7", "3.6"))
+
+
+@pytest.fixture(scope="session")
+def spack() -> RealSpack:
+    """The Spack of this machine."""
+    found = find_spack()
+    if found is None:
+        pytest.skip(MISSING)
+    return found
 
 
 @pytest.fixture(scope="session")

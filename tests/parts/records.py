@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -91,6 +92,11 @@ def make_record(**changes: Any) -> Record:
         provision="0.1.0",
     )
     return dataclasses.replace(good, **changes)
+
+
+def store_here() -> Store:
+    """The store below `PROVISION_ROOT`, a folder of the test's own."""
+    return Store(Layout(PurePosixPath(os.environ["PROVISION_ROOT"])))
 
 
 def put_published(store: Store, **changes: Any) -> Record:

@@ -32,11 +32,9 @@ from pathlib import Path
 from types import TracebackType
 
 from parts.hosts import SWITCH, Network, make_network
+from provision.schedulers.status import ENDED
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "squeue", "sinfo", "scontrol", "scancel", "setpriv")
-ENDED = frozenset(
-    {"BOOT_FAIL", "CANCELLED", "COMPLETED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"}
-)
 
 # Debian keeps daemons where a plain user's PATH does not look.
 _SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])

@@ -23,7 +23,7 @@ from parts.fixtures import share
 from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, bash
 from parts.provision import Tool, real_modules, site_file
 from parts.slurm import SlurmCluster
-from parts.spack import MISSING, RealSpack, find_spack
+from parts.spack import RealSpack
 
 pytestmark = [pytest.mark.real, pytest.mark.slurm]
 
@@ -85,12 +85,13 @@ class Cluster:
 
 @pytest.fixture(scope="module")
 def cluster(
-    slurm_cluster: SlurmCluster, module_tree: ModuleTree, shared_cache: Path, tmp_path_factory: pytest.TempPathFactory
+    slurm_cluster: SlurmCluster,
+    module_tree: ModuleTree,
+    shared_cache: Path,
+    spack: RealSpack,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Cluster]:
     """One root for all tests of this file; everything that the builds need is fetched."""
-    spack = find_spack()
-    if spack is None:
-        pytest.skip(MISSING)
     for system, name in ((LMOD, "Lmod"), (ENVIRONMENT_MODULES, "Environment Modules")):
         if system is None:
             pytest.skip(f"{name} is not installed here (`.ci/install` brings it)")

@@ -16,7 +16,7 @@ import pytest
 
 from parts.paths import REPOSITORY
 from parts.provision import Tool
-from parts.spack import MISSING, RealSpack, find_spack, plain_spack
+from parts.spack import RealSpack, plain_spack
 from provision.horovod.patches import select_patches
 from provision.machine.configuration.shipped import load_patches
 
@@ -33,15 +33,6 @@ ENVIRONMENTS = [
 
 
 @pytest.fixture(scope="module")
-def spack() -> RealSpack:
-    """The Spack of this machine."""
-    found = find_spack()
-    if found is None:
-        pytest.skip(MISSING)
-    return found
-
-
-@pytest.fixture(scope="module")
 def tool(spack: RealSpack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tool]:
     """A root with Spack set up."""
     folder = tmp_path_factory.mktemp("spack")
@@ -50,16 +41,6 @@ def tool(spack: RealSpack, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     assert said.startswith("Spack ")
     yield tool
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def test_setup_is_quick_and_keeps_what_is_there_the_second_time(tool: Tool, spack: RealSpack) -> None:
-    """And the record names its commit."""
-    setup = tool.root / "spack" / "setup.json"
-    before = json.loads(setup.read_text())
-    result = tool.json("spack", "setup", str(spack.checkout), *spack.words)["result"]
-    assert json.loads(setup.read_text()) == before
-    assert result["commit"] == before["commit"]
-    assert result["version"] == before["version"]
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS)

@@ -15,21 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from parts.spack import MISSING, RealSpack, find_spack
+from parts.spack import RealSpack
 from parts.tiny import STACK, TENSORFLOW, TinySite, make_site
 
 pytestmark = pytest.mark.real
 
 WORDS = ("--stack", "tiny", "--backend", "spack")
-
-
-@pytest.fixture(scope="module")
-def spack() -> RealSpack:
-    """The Spack of this machine."""
-    found = find_spack()
-    if found is None:
-        pytest.skip(MISSING)
-    return found
 
 
 @pytest.fixture(scope="module")

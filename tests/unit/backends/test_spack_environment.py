@@ -254,6 +254,7 @@ def test_the_record_will_name_spack_and_everything_that_was_generated() -> None:
     """The identity is what the record has."""
     identity = slurm_plan().identity
     assert identity["backend"] == "spack"
+    assert list(identity)[:2] == ["recipe", "backend"]
     assert identity["spack"] == f"1.2.0.dev0 {SPACK.commit}"
     assert identity["spack packages"].startswith("generated, sha256 ")
     assert identity["spack.yaml"].startswith("sha256 ")

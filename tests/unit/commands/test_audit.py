@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import json
 import zipfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from golden_files import Words
+from parts.cli import answer
 from parts.json_page import faults
-from parts.records import ENVIRONMENT, put_published
+from parts.records import ENVIRONMENT, put_published, store_here
 from provision import cli
-from provision.machine.root.store import Store
-from provision.model.layout import Layout
 
 Captured = pytest.CaptureFixture[str]
 STACK = "tensorflow-2.15.1"
-
-
-def audit(capsys: Captured, *words: str) -> tuple[int, dict[str, Any]]:
-    """The exit code and the JSON of `provision audit`."""
-    code = cli.main(["audit", *words, "--json"])
-    return code, json.loads(capsys.readouterr().out)
 
 
 def osv_zip(path: Path, *records: dict[str, Any]) -> str:
@@ -47,7 +40,7 @@ NUMPY = {
 
 
 def test_a_stack_is_audited_for_each_of_its_pythons(capsys: Captured) -> None:
-    code, body = audit(capsys, "--stack", STACK)
+    code, body = answer(capsys, "audit", "--stack", STACK)
     assert code == 1
     assert faults(body["result"], "audit") == []
     assert [one["subject"] for one in body["result"]["audited"]] == [f"{STACK}, Python 3.{n}" for n in (11, 10, 9)]
@@ -57,17 +50,19 @@ def test_a_stack_is_audited_for_each_of_its_pythons(capsys: Captured) -> None:
 
 
 def test_ignored_advisories_are_listed_but_do_not_count(capsys: Captured) -> None:
-    _, body = audit(capsys, "--stack", STACK)
+    _, body = answer(capsys, "audit", "--stack", STACK)
     found = {one["id"] for audited in body["result"]["audited"] for one in audited["open"]}
-    code, body = audit(capsys, "--stack", STACK, *(word for name in found for word in ("--ignore", name.lower())))
+    code, body = answer(
+        capsys, "audit", "--stack", STACK, *(word for name in found for word in ("--ignore", name.lower()))
+    )
     assert (code, body["result"]["counted"]) == (0, 0)
     assert all(one["ignored"] for audited in body["result"]["audited"] for one in audited["open"])
-    code, body = audit(capsys, "--stack", STACK, "--ignore", "CVE-2024-10190")
+    code, body = answer(capsys, "audit", "--stack", STACK, "--ignore", "CVE-2024-10190")
     assert code == 1
 
 
 def test_an_alias_is_ignored_too(capsys: Captured) -> None:
-    _, body = audit(capsys, "--stack", STACK, "--ignore", "GHSA-mrhh-3ggq-23p2")
+    _, body = answer(capsys, "audit", "--stack", STACK, "--ignore", "GHSA-mrhh-3ggq-23p2")
     ignored = {one["id"] for one in body["result"]["audited"][0]["open"] if one["ignored"]}
     assert ignored == {"CVE-2024-10190"}
 
@@ -80,31 +75,23 @@ def test_an_ignored_name_that_no_advisory_has_is_answered_with_the_nearest(capsy
 
 
 def test_a_newer_file_replaces_what_the_tool_has(capsys: Captured, tmp_path: Path) -> None:
-    code, body = audit(capsys, "--stack", STACK, "--advisories", osv_zip(tmp_path / "all.zip", NUMPY))
+    code, body = answer(capsys, "audit", "--stack", STACK, "--advisories", osv_zip(tmp_path / "all.zip", NUMPY))
     assert code == 1
     assert {one["id"] for audited in body["result"]["audited"] for one in audited["open"]} == {"CVE-2030-1"}
     assert body["result"]["sources"] == [{"name": "all.zip", "date": "2030-01-02"}]
-
-
-def test_with_nothing_open_the_exit_code_is_0(capsys: Captured, tmp_path: Path) -> None:
-    other = {**NUMPY, "affected": []}
-    code, body = audit(capsys, "--stack", STACK, "--advisories", osv_zip(tmp_path / "all.zip", other))
-    assert (code, body["result"]["counted"]) == (0, 0)
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b'{"schema": 1}', b"\xff"])
 def test_a_damaged_file_is_refused(capsys: Captured, tmp_path: Path, content: bytes) -> None:
     for name in ("x.zip", "x.json"):
         (tmp_path / name).write_bytes(content)
-        code, body = audit(capsys, "--stack", STACK, "--advisories", str(tmp_path / name))
+        code, body = answer(capsys, "audit", "--stack", STACK, "--advisories", str(tmp_path / name))
         assert (code, body["error"]["kind"]) == (2, "invalid-file")
 
 
-def test_an_environment_is_audited_by_what_is_installed(
-    capsys: Captured, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
-    store = Store(Layout(PurePosixPath(tmp_path)))
+@pytest.mark.usefixtures("tmp_path")
+def test_an_environment_is_audited_by_what_is_installed(capsys: Captured) -> None:
+    store = store_here()
     put_published(store, modules=())
     packages = Path(store.layout.prefix(ENVIRONMENT)) / "lib/python3.11/site-packages"
     for name in ("horovod-0.28.1+provision.18", "numpy-1.26.4", "tensorflow_cpu-2.2.3"):
@@ -112,7 +99,7 @@ def test_an_environment_is_audited_by_what_is_installed(
         (packages / f"{name}.dist-info" / "INSTALLER").write_text("pip\n")
     (packages / "half_installed-1.0.dist-info").mkdir()
     for words in ((str(ENVIRONMENT),), ("--all",)):
-        code, body = audit(capsys, *words)
+        code, body = answer(capsys, "audit", *words)
         (audited,) = body["result"]["audited"]
         assert (code, audited["subject"], audited["packages"]) == (1, str(ENVIRONMENT), 3)
         assert {one["package"] for one in audited["open"]} == {"horovod", "tensorflow-cpu"}
@@ -122,5 +109,5 @@ def test_an_environment_is_audited_by_what_is_installed(
 
 @pytest.mark.parametrize("words", [(), ("--all", "--stack", STACK), ("x", "--all")])
 def test_exactly_one_thing_is_audited(capsys: Captured, words: tuple[str, ...]) -> None:
-    code, body = audit(capsys, *words)
+    code, body = answer(capsys, "audit", *words)
     assert (code, body["error"]["kind"]) == (2, "usage")

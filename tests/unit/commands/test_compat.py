@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from golden_files import Words
+from parts.cli import answer
 from parts.json_page import faults
 from provision import cli
 from provision.machine.probes.offer import CUDA_IN_NAME, PYTHON_IN_NAME
@@ -33,14 +32,8 @@ def wish(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def run(capsys: Captured, *words: str) -> tuple[int, dict[str, Any]]:
-    """The exit code and the JSON of a verb."""
-    code = cli.main([*words, "--json"])
-    return code, json.loads(capsys.readouterr().out)
-
-
 def test_compat_judges_every_stack_and_has_what_is_known(capsys: Captured, words: Words) -> None:
-    code, body = run(capsys, "compat", "--site", "local")
+    code, body = answer(capsys, "compat", "--site", "local")
     assert (code, faults(body["result"], "compat")) == (0, [])
     rows = {row["stack"]: row for row in body["result"]["stacks"]}
     (reason,) = rows["tensorflow-2.21.0-gpu"]["against"]
@@ -52,21 +45,21 @@ def test_compat_judges_every_stack_and_has_what_is_known(capsys: Captured, words
 
 
 def test_a_site_that_is_elsewhere_is_judged_by_its_profile(capsys: Captured, words: Words) -> None:
-    _, body = run(capsys, "compat", "--site", "sigma2-saga", "--arch", "a100")
+    _, body = answer(capsys, "compat", "--site", "sigma2-saga", "--arch", "a100")
     assert body["result"]["offer"]["cuda"] == ["11.7"]
     (row,) = [row for row in body["result"]["stacks"] if row["stack"] == "tensorflow-2.15.1-gpu"]
     assert "CUDA 12.2" in row["against"][0] and "11.7" in row["against"][0]
     words("compat", "\n".join(row["against"]))
-    _, body = run(capsys, "plan", "--profile", "--site", "sigma2-saga", "--arch", "a100", "--stack", row["stack"])
+    _, body = answer(capsys, "plan", "--profile", "--site", "sigma2-saga", "--arch", "a100", "--stack", row["stack"])
     assert body["result"]["cannot_work"] == row["against"]
     assert "archs.a100.node.sockets" in body["result"]["unconfirmed"]
 
 
 @pytest.mark.usefixtures("wish")
 def test_a_plan_of_a_stack_with_ranges_is_the_plan_of_the_chosen_one(capsys: Captured) -> None:
-    _, body = run(capsys, "plan", "--profile", "--site", "nersc-perlmutter", "--arch", "cpu", "--stack", "newest")
+    _, body = answer(capsys, "plan", "--profile", "--site", "nersc-perlmutter", "--arch", "cpu", "--stack", "newest")
     assert body["result"]["outline"]["environment"][0].startswith("cpu/tensorflow/2.21.0")
-    _, body = run(capsys, "stack", "list")
+    _, body = answer(capsys, "stack", "list")
     assert body["result"]["ranges"] == [{"name": "newest", "summary": "the newest that works", "tensorflow": ">=2.13"}]
     assert body["result"]["unreadable"] == []
 
@@ -75,7 +68,7 @@ def test_an_impossible_stack_with_ranges_is_refused_with_what_to_drop(
     capsys: Captured, wish: Path, words: Words
 ) -> None:
     wish.write_text(WISH.format(">=3"))
-    code, body = run(capsys, "plan", "--site", "local", "--stack", "newest")
+    code, body = answer(capsys, "plan", "--site", "local", "--stack", "newest")
     assert (code, body["error"]["kind"]) == (1, "plan")
     hint = body["error"]["hint"]
     assert "`tensorflow`" in hint and "`--stack tensorflow-" in hint
@@ -84,7 +77,7 @@ def test_an_impossible_stack_with_ranges_is_refused_with_what_to_drop(
 
 @pytest.mark.usefixtures("wish")
 def test_a_verb_that_needs_versions_says_so(capsys: Captured, words: Words) -> None:
-    code, body = run(capsys, "audit", "--stack", "newest")
+    code, body = answer(capsys, "audit", "--stack", "newest")
     assert (code, "`provision plan --stack newest`" in body["error"]["hint"]) == (2, True)
     words("audit", body["error"]["hint"])
 
@@ -93,6 +86,7 @@ def test_a_verb_that_needs_versions_says_so(capsys: Captured, words: Words) -> N
     ("pattern", "module", "version"),
     [
         (CUDA_IN_NAME, "CUDA/12.1.1", "12.1"),
+        (CUDA_IN_NAME, "cudatoolkit/12.2", "12.2"),
         (CUDA_IN_NAME, "TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0", "11.7"),
         (CUDA_IN_NAME, "nvhpc-hpcx-cuda12/24.5", "12"),
         (CUDA_IN_NAME, "craype-accel-nvidia80", None),

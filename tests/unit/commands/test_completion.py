@@ -208,20 +208,3 @@ def test_a_name_that_a_shell_would_expand_is_not_offered(tmp_path: Path, monkeyp
 def test_completion_of_what_is_not_there_prints_nothing(words: tuple[str, ...], capsys: Captured) -> None:
     assert call("__complete", *words) == 0
     assert capsys.readouterr() == ("", "")
-
-
-def test_completion_imports_nothing_heavy() -> None:
-    program = (
-        "import sys\nfrom provision.cli import main\nmain(['__complete', 'archs', 'nyu-torch'])\nprint(*sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.splitlines()[-1].split())
-    assert (
-        not loaded & {"argparse", "tomllib", "tomli", "dataclasses", "pathlib", "difflib", "shutil", "json"} - startup()
-    )
-
-
-def startup() -> set[str]:
-    """What an interpreter has loaded by itself (an editable installation may load something)."""
-    argv = [sys.executable, "-c", "import sys; print(*sys.modules)"]
-    return set(subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split())

@@ -199,36 +199,6 @@ def test_a_user_name_and_a_host_go_to_ssh(
     assert f"error: {work}/data/mnist already exists" in again.stderr
 
 
-def test_a_full_disk_at_the_site_is_seen_before_and_while_copying(
-    data: Path,
-    small_disk: Path,
-    site_by_ssh: LoginNode,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-    words: Words,
-) -> None:
-    monkeypatch.delenv("USERWORK", raising=False)
-    site_by_ssh.write_start_file(f"export USERWORK={small_disk}\n")
-    big = data.parent / "big"
-    big.write_bytes(os.urandom(1_500_000))
-    done = piped(script(capsys, "push", str(big)), site_by_ssh)
-    assert done.returncode == 2
-    assert f"{small_disk}/data" in errors_of(done)
-    words("data", re.sub(r"\d+ bytes", "N bytes", errors_of(done)))
-    assert below(small_disk) == ["data"]
-
-    # The file has grown since it was measured.
-    big.write_bytes(b"x")
-    text = script(capsys, "push", str(big))
-    big.write_bytes(os.urandom(1_500_000))
-    done = piped(text, site_by_ssh)
-    assert done.returncode == 11
-    assert "No space left on device" in done.stderr
-    assert "rsync exited 11" in errors_of(done)
-    words("data", errors_of(done))
-    assert names(small_disk / "data") == [".big.part"]
-
-
 def test_data_go_to_the_home_and_to_a_project(
     data: Path, work: Path, site_by_ssh: LoginNode, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -72,18 +72,9 @@ def test_logs_without_a_failure_name_the_command_that_compares(site: TinySite, w
     )
 
 
-@pytest.mark.parametrize(
-    ("end", "says"),
-    [
-        (
-            "",
-            "`libcusolver.so.11`",
-        ),
-        ("Training complete\n", "no failure found\n"),
-    ],
-)
+@pytest.mark.parametrize("end", ["", "Training complete\n"])
 def test_a_notice_that_may_matter_stands_in_the_headline_if_no_end_is_shown(
-    tmp_path: Path, end: str, says: str, words: Words
+    tmp_path: Path, end: str, words: Words
 ) -> None:
     log = tmp_path / "run.log"
     log.write_text(
@@ -92,7 +83,6 @@ def test_a_notice_that_may_matter_stands_in_the_headline_if_no_end_is_shown(
     )
     done = explain(log)
     assert done.returncode == 0, done.stderr
-    assert says in done.stdout
     words("explain", done.stdout)
 
 
@@ -122,33 +112,26 @@ def test_the_last_lines_are_not_called_errors(tmp_path: Path, words: Words) -> N
 
 
 @pytest.mark.parametrize(
-    ("end", "code", "says"),
+    ("end", "code"),
     [
-        ("# exit status 0 after 3 s", 0, ""),
-        ("# exit status 1 after 3 s", 3, ""),
-        ("# ended by signal 9 after 3 s", 1, "signal 9"),
-        ("# ended by signal 11 after 3 s", 1, ""),
-        ("# ended by the time limit after 3 s", 1, "time limit"),
-        ("# could not be started after 0 s", 1, ""),
-        (
-            "# could not be started after 0 s\n\nerror: `pip` cannot be run",
-            1,
-            "`pip`",
-        ),
-        ("# stopped: [Errno 28] No space left on device after 3 s", 1, "disk"),
-        ("# stopped: list index out of range after 3 s", 1, ": list index out of range"),
-        ("# interrupted after 3 s", 1, "interrupted"),
-        ("# interrupted after 3 s\n$ make\n# exit status 0 after 9 s", 0, ""),
+        ("# exit status 0 after 3 s", 0),
+        ("# exit status 1 after 3 s", 3),
+        ("# ended by signal 9 after 3 s", 1),
+        ("# ended by signal 11 after 3 s", 1),
+        ("# ended by the time limit after 3 s", 1),
+        ("# could not be started after 0 s", 1),
+        ("# could not be started after 0 s\n\nerror: `pip` cannot be run", 1),
+        ("# stopped: [Errno 28] No space left on device after 3 s", 1),
+        ("# stopped: list index out of range after 3 s", 1),
+        ("# interrupted after 3 s", 1),
+        ("# interrupted after 3 s\n$ make\n# exit status 0 after 9 s", 0),
     ],
 )
-def test_the_last_line_of_a_step_says_how_it_ended(
-    tmp_path: Path, end: str, code: int, says: str, words: Words
-) -> None:
+def test_the_last_line_of_a_step_says_how_it_ended(tmp_path: Path, end: str, code: int, words: Words) -> None:
     log = tmp_path / "compile.log"
     log.write_text(f"$ make\ncompiling\n{end}\n")
     done = explain(log)
     assert done.returncode == code, done.stdout
-    assert says in done.stdout
     words("explain", done.stdout)
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from parts.cli import call
 from parts.published import SITE, put_proved
-from parts.records import DESCRIPTION
+from parts.records import DESCRIPTION, store_here
 from provision.commands import build
 from provision.commands.shared.open_advisories import advisories_line
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.machine.root.store import Store
-from provision.model.layout import EnvironmentId, Layout
+from provision.model.layout import EnvironmentId
 from provision.profile.module_system import ModuleKind as Kind
 
 ENV = EnvironmentId("knl", "tensorflow", "2.21.0", "1111111111")
@@ -24,10 +24,9 @@ Captured = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(tmp_path: Path) -> Store:
     """The root of site `local`, with an environment that has Horovod."""
-    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
-    made = Store(Layout(PurePosixPath(tmp_path / "root")))
+    made = store_here()
     put_proved(made, ENV)
     info = Path(made.layout.prefix(ENV)) / SITE / "horovod-0.28.1.dist-info"
     info.parent.chmod(0o755)

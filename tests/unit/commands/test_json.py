@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
 
+from parts.cli import answer
 from parts.json_page import PAGE, faults, section
-from parts.records import ENVIRONMENT, PROOF, make_record, put_published
-from provision import cli
+from parts.records import ENVIRONMENT, PROOF, make_record, put_published, store_here
 from provision.commands.shared.syntax import read_commands
 from provision.errors import ErrorKind, JobError, LintError, ProvisionError, StoreError
 from provision.machine.root.store import Store
 from provision.model.event import Event, emit_event, error_event
-from provision.model.layout import Layout
 from provision.model.problem import Problem, ProblemKind
 from provision.model.receipt import Receipt
 
@@ -72,17 +71,15 @@ def test_events_are_as_documented() -> None:
 
 def printed(capsys: Captured, *words: str) -> tuple[int, dict[str, Any]]:
     """The exit code and the envelope of a verb."""
-    code = cli.main([*words, "--json"])
-    body = json.loads(capsys.readouterr().out)
+    code, body = answer(capsys, *words)
     assert faults(body, "The envelope") == []
     return code, body
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(tmp_path: Path) -> Store:
     """The root of site `local`, with one published environment."""
-    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
-    store = Store(Layout(PurePosixPath(tmp_path)))
+    store = store_here()
     put_published(store, modules=())
     return store
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
@@ -11,8 +11,9 @@ from golden_files import Words
 from parts.cli import call, envelope
 from parts.json_page import faults
 from parts.published import put_proved, put_unproved
+from parts.records import store_here
 from provision.machine.root.store import Store
-from provision.model.layout import EnvironmentId, Layout
+from provision.model.layout import EnvironmentId
 
 OLD = EnvironmentId("knl", "tensorflow", "2.21.0", "0000000000")
 NEW = EnvironmentId("knl", "tensorflow", "2.21.0", "1111111111")
@@ -20,10 +21,9 @@ Captured = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(tmp_path: Path) -> Store:
     """The root of site `local`, with two proved environments of one module."""
-    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
-    made = Store(Layout(PurePosixPath(tmp_path)))
+    made = store_here()
     for env in (OLD, NEW):
         put_proved(made, env)
     return made

@@ -20,25 +20,11 @@ SITE = ("--site", "nersc-perlmutter")
 
 
 @pytest.mark.parametrize(
-    ("command", "message", "hint"),
-    [
-        (
-            ("--arch", "cpu", "--arch", "gpu"),
-            ": cpu, gpu",
-            "add `--submit`",
-        ),
-        (("--all-archs",), ": cpu, gpu", "add `--submit`"),
-        (("--all-archs", "--arch", "cpu", "--submit"), "`--all-archs`", "omit one"),
-    ],
+    "command", [("--arch", "cpu", "--arch", "gpu"), ("--all-archs",), ("--all-archs", "--arch", "cpu", "--submit")]
 )
-def test_several_archs_need_jobs(
-    command: tuple[str, ...], message: str, hint: str, capsys: Captured, words: Words
-) -> None:
+def test_several_archs_need_jobs(command: tuple[str, ...], capsys: Captured, words: Words) -> None:
     assert call("build", *SITE, *command) == 2
-    err = capsys.readouterr().err
-    assert message in err
-    assert f"hint: {hint}" in err
-    words("build", err)
+    words("build", capsys.readouterr().err)
 
 
 @pytest.fixture

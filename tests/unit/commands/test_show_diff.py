@@ -7,7 +7,7 @@ import json
 import os
 import re
 import shlex
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
@@ -16,12 +16,12 @@ from parts.cli import call, envelope
 from parts.modules import LMOD, bash
 from parts.paths import REPOSITORY
 from parts.published import SITE, put_proved, put_unproved
-from parts.records import DESCRIPTION
+from parts.records import DESCRIPTION, store_here
 from provision.commands.shared.arguments import parse
 from provision.commands.shared.target import Target, read_target
 from provision.machine.probes.probe import cpu
 from provision.machine.root.store import Store
-from provision.model.layout import EnvironmentId, Layout
+from provision.model.layout import EnvironmentId
 
 OLD = EnvironmentId("knl", "tensorflow", "2.20.0", "0000000000")
 NEW = EnvironmentId("knl", "tensorflow", "2.21.0", "1111111111")
@@ -31,10 +31,9 @@ Captured = pytest.CaptureFixture[str]
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(tmp_path: Path) -> Store:
     """The root of site `local`, with two proved environments that differ in one package."""
-    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
-    made = Store(Layout(PurePosixPath(tmp_path / "root")))
+    made = store_here()
     for env, version in ((OLD, "3.14.0"), (NEW, "3.15.1")):
         put_proved(made, env)
         info = Path(made.layout.prefix(env)) / SITE / f"keras-{version}.dist-info"

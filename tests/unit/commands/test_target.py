@@ -56,22 +56,9 @@ def test_an_environment_is_found_by_module_and_arch(
 
 
 @pytest.mark.parametrize(
-    ("text", "arch", "message", "hint"),
-    [
-        ("tensorflow/2.15.1", None, "`tensorflow/2.15.1`", "add `--arch haswell`"),
-        ("b", None, "`b`", "give a whole name: `haswell/tensorflow/2.15.1-bbbb`"),
-        ("tensorflw/2.15.1", "knl", "(did you mean `tensorflow/2.15.1`?)", "`tensorflow/2.15.1`"),
-        (
-            *("x", "gpu", "`x` of arch `gpu`"),
-            "leave `--arch` out, and give a whole name: `haswell/tensorflow/2.15.1-bbbb`",
-        ),
-    ],
+    ("text", "arch"), [("tensorflow/2.15.1", None), ("b", None), ("tensorflw/2.15.1", "knl"), ("x", "gpu")]
 )
-def test_an_environment_that_is_not_clear_is_refused(
-    text: str, arch: str | None, message: str, hint: str, store: Store, words: Words
-) -> None:
+def test_an_environment_that_is_not_clear_is_refused(text: str, arch: str | None, store: Store, words: Words) -> None:
     with pytest.raises(ConfigError) as caught:
         find_environment(store, text, arch)
-    assert message in caught.value.message
     words("show", "\n".join(caught.value.to_lines()))
-    assert caught.value.hint == hint

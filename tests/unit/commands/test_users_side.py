@@ -11,6 +11,7 @@ import pytest
 from parts.cli import call, envelope
 from parts.json_page import faults
 from parts.published import put_proved
+from parts.records import store_here
 from provision.machine.root.existing import existing
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
@@ -24,15 +25,13 @@ Captured = pytest.CaptureFixture[str]
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The root of site `local`, with two published environments."""
-    root = tmp_path / "root"
-    monkeypatch.setenv("PROVISION_ROOT", str(root))
     # Compilers and Pythons take most of the doctor's time, and are not looked at here.
     monkeypatch.setattr("provision.commands.doctor._arch", lambda target: [])
-    store = Store(Layout(PurePosixPath(root)))
+    store = store_here()
     for env in (ENV, OTHER):
         put_proved(store, env)
         Publisher(store).publish(env)
-    return root
+    return tmp_path / "root"
 
 
 def prefix_of(root: Path) -> Path:

@@ -251,11 +251,6 @@ def test_a_long_name_in_a_variable_is_no_traceback(folder: Path, variable: str, 
         check(folder, line.split(), *run(folder, line.split(), dataclasses.replace(PLAIN, environ=environ)))
 
 
-def test_two_dashes_are_not_the_value_of_an_option(folder: Path) -> None:
-    ended, _, err = run(folder, ["list", "--site=--"], PLAIN)
-    assert ended == EXIT_USAGE and "error: argument --site: expected one argument\n" in err
-
-
 @pytest.mark.parametrize("number", ["9" * 5000, "9" * 18, "1000001", "²", "-1", "0", ""])
 def test_an_impossible_number_of_nodes_is_refused(folder: Path, number: str) -> None:
     line = ["job", "horovod", "--site", "nersc-cori", "--arch", "knl", "--account", "a", f"--nodes={number}"]

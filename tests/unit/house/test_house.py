@@ -281,7 +281,10 @@ HEAVY = {"rich", "jinja2", "archspec", "asyncio", "virtualenv", "pip", "tomllib"
 
 @pytest.mark.parametrize(
     ("words", "heavy"),
-    [("--version", HEAVY), ("build --help", HEAVY), ("list", {"rich", "jinja2", "archspec", "asyncio"})],
+    [
+        *(("--version", HEAVY), ("build --help", HEAVY), ("list", {"rich", "jinja2", "archspec", "asyncio"})),
+        ("__complete archs nyu-torch", {*HEAVY, "argparse", "dataclasses", "difflib", "shutil", "json"}),
+    ],
 )
 def test_the_first_words_load_nothing_heavy(words: str, heavy: set[str]) -> None:
     assert not loaded(*words.split()) & heavy
