@@ -180,11 +180,6 @@ def test_the_verb_prints_the_script_with_every_option(shell: str, capsys: Captur
             assert all(name.lstrip("-") in out for name in option.names)
 
 
-def test_an_unknown_shell_is_refused_with_the_nearest(capsys: Captured) -> None:
-    assert call("completion", "zhs") == 2
-    assert "hint: `provision completion zsh`" in capsys.readouterr().err
-
-
 # The names
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 from parts.cli import call
 from parts.published import SITE, put_proved
 from parts.records import DESCRIPTION, store_here
-from provision.commands import build
 from provision.commands.shared.open_advisories import advisories_line
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.machine.root.store import Store
@@ -48,14 +46,6 @@ def test_show_says_it(store: Store, capsys: Captured) -> None:
 def test_audit_says_it(store: Store, capsys: Captured) -> None:
     assert call("audit", str(ENV)) == 1
     assert missing(capsys.readouterr().out) == []
-
-
-def test_build_says_it_of_what_it_built(store: Store, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    monkeypatch.setattr(build, "command_to_use", lambda target, plan: "module load tensorflow")
-    monkeypatch.setattr(build, "is_published", lambda target, plan: True)
-    target = SimpleNamespace(site=None, store=store)
-    build._outcome(target, SimpleNamespace(environment=ENV), "built")  # type: ignore[arg-type]
-    assert missing(capsys.readouterr().err) == []
 
 
 @pytest.mark.parametrize("kind", ["lua", "tcl"])
