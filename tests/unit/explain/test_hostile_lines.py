@@ -6,14 +6,13 @@ import importlib
 import pkgutil
 import re
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 
 import pytest
 
-from parts.hostile_lines import hostile_lines
 from parts.paths import REPOSITORY
 from provision import explain
-from provision.explain.known import compile_pattern
+from provision.explain.known import TOKEN, compile_pattern
 from provision.explain.lines import WINDOW
 from provision.machine.programs.failed_program import known_failures
 
@@ -22,6 +21,33 @@ REFERENCE = re.compile(r"[^\s:]{1,400}: file not recognized")
 # So many times as long as the reference. One without an end took ten times as long, and two that compete a hundred times.
 MOST = 4.0
 SOURCES = "\n".join(path.read_text() for path in (REPOSITORY / "provision" / "explain").glob("*.py"))
+
+
+# Letters of different kinds, of which a class of a pattern contains some.
+LETTERS = "a1/ .:-_=A'(\"\\,"
+# What is behind the parenthesis of a group.
+GROUP = re.compile(r"\(\?(?:P<\w+>|[a-z]*:|[=!>]|<[=!])|\(\?P=\w+(?=\))")
+
+
+def hostile_lines(pattern: str, length: int) -> Iterator[str]:
+    """Lines of this length that look like a match to the pattern for a long while: what it begins with, then a repeated part."""
+    tokens, before, outer = TOKEN.findall(GROUP.sub("(", pattern.removeprefix("(?i)"))), "", [""]
+    seeds: dict[tuple[str, str], None] = {}
+    for token, following in zip(tokens, [*tokens[1:], ""], strict=True):
+        if token == "(":
+            outer.append(before)
+        elif token in (")", "|"):
+            before = outer[-1] if token == "|" else before
+            del outer[len(outer) - (token == ")") :]
+        elif token not in ("^", "$", "?", "*", "+", r"\b", r"\B") and not re.match(r"\{|\\\d", token):
+            letters = [letter for letter in LETTERS if re.fullmatch(token, letter)][:3] or [token[-1]]
+            if following in ("*", "+") or re.fullmatch(r"\{\d*,\d{2,}\}", following):
+                for letter in letters:
+                    seeds |= dict.fromkeys(((before, letter), ("", letter), ("", before + letter)))
+            before += letters[0]
+    for start, again in (*seeds, ("", before), ("", f"{before} ")):
+        if again:
+            yield (start + again * (1 + length // len(again)))[:length]
 
 
 def seconds(search: Callable[[str], object], line: str) -> float:
