@@ -60,7 +60,7 @@ RUNS_SETUP = "run_setup"
 NEWER = re.compile(
     r"(?<![\w'\"])[rR]?[fF][rR]?['\"]|(?<![\w:]):=|^(?:match|case)\b(?! ?[=.,)]).*:$|^async (?:def|with|for)\b|\bawait \w|"
     r"^(?:async )?def .*->|^(?!else\b|try\b|finally\b)(?:self\.)?\w+ ?: ?[A-Za-z_][\w.]*(?:\[.*\])?(?: ?=[^=]|$)|\byield from\b|"
-    r"\bprint\(.*\b(?:end|file|sep|flush) ?=|^except ?\*|\{\w+=\}|^nonlocal \w|^raise .* from \w"
+    r"\bprint\(.{0,400}\b(?:end|file|sep|flush) ?=|^except ?\*|\{\w+=\}|^nonlocal \w|^raise .* from \w"
 )
 OLDER = re.compile(
     r"^print(?: +[^\s(=.\[,)]| ?>>)|^exec +[^\s(=.]|^except .*[\w)], ?\w+ ?:|^raise [\w.]+, |<>|(?<![\w.])\d+[lL]\b|"
