@@ -18,6 +18,8 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from golden_files import Words
+from parts.older import older_tool
+from parts.paths import REPOSITORY
 from provision.errors import StoreError
 from provision.machine.programs.process_tree import is_running, start_of
 from provision.machine.root.store import Store
@@ -25,8 +27,6 @@ from provision.machine.sharing import claims, locks
 from provision.machine.sharing.claims import describe_holder, make_claim
 from provision.machine.sharing.locks import Waiting, folder_of
 from provision.model.layout import Layout
-
-REPOSITORY = Path(__file__).parents[3]
 
 HOLD = """
 import os, random, subprocess, sys, time
@@ -608,17 +608,7 @@ def test_of_many_processes_that_take_dead_locks_over_one_is_inside(
     race(store, path, tmp_path, [REPOSITORY] * 4, faults)
 
 
-@pytest.fixture
-def older(tmp_path: Path) -> Path:
-    """The code of a version whose locks were files alone."""
-    folder = tmp_path / "older"
-    folder.mkdir()
-    archive = ("git", "-C", str(REPOSITORY), "archive", "8341fc1", "provision")
-    done = subprocess.run(archive, capture_output=True, check=False)
-    if done.returncode:
-        pytest.skip("the history of the repository is not here")
-    subprocess.run(["tar", "-x", "-C", str(folder)], input=done.stdout, check=True)
-    return folder
+older = pytest.fixture(scope="module")(older_tool)
 
 
 def test_an_older_version_and_this_one_are_never_inside_together(
