@@ -7,6 +7,7 @@ import errno
 import hashlib
 import json
 import os
+import re
 import shlex
 import shutil
 import stat
@@ -28,8 +29,9 @@ def disk_error(error: OSError, path: object) -> StoreError:
     """The `StoreError` for an error of the file system, with a hint."""
     where = str(getattr(error, "filename", None) or path)
     if isinstance(error, shutil.Error):  # a list of failed copies, each with its reason as text
-        full = f"[Errno {errno.ENOSPC}]" in str(error)
-        error = OSError(errno.ENOSPC if full else errno.EIO, str(error), where)
+        found = re.search(r"\[Errno (\d+)\]", str(error))
+        number = int(found[1]) if found else errno.EIO
+        error = OSError(number, os.strerror(number), *error.args)
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         word = "disk is full" if error.errno == errno.ENOSPC else "quota is used up"
         return StoreError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import io
 import os
+import shutil
 import threading
 from pathlib import Path
 
@@ -88,9 +89,12 @@ def test_missing_or_damaged_json_is_none(tmp_path: Path) -> None:
     ],
 )
 def test_an_error_of_the_file_system_names_its_path(number: int, words: str) -> None:
-    error = disk_error(OSError(number, os.strerror(number), "/site/root/file"), "/site/root")
+    one = OSError(number, os.strerror(number), "/site/root/file")
+    error = disk_error(one, "/site/root")
     assert words in error.message
     assert "/site/root/file" in error.message
+    copied = disk_error(shutil.Error([("a", "b", str(one))]), "/site/root")
+    assert (copied.kind, words in copied.message) == (error.kind, True), "of a folder that was copied"
 
 
 def test_a_full_disk_is_an_error_and_keeps_the_old_file(small_disk: Path) -> None:
