@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import shutil
 import stat
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -14,6 +16,7 @@ from pathlib import Path, PurePosixPath
 import pytest
 
 from parts.exchange import at_each_moment
+from parts.forks import Forks
 from parts.members import User, shared_group, users
 from provision.errors import StoreError
 from provision.machine.root.store import Store
@@ -121,6 +124,94 @@ def test_a_folder_in_what_is_removed_that_is_exchanged_for_a_link_does_no_harm(
     )
     assert moments > 3
     assert site.of_home() == before
+
+
+# Exchanges a folder and a link beside it as fast as it can, until its input ends.
+EXCHANGE = """
+import contextlib, ctypes, os, select, sys
+path, beside, target = (os.fsencode(word) for word in sys.argv[1:])
+exchange = ctypes.CDLL(None).renameat2
+print("ready", flush=True)
+times = 0
+while not select.select([0], [], [], 0)[0]:
+    with contextlib.suppress(OSError):  # it may not write there any more
+        if not os.path.lexists(beside):
+            os.symlink(target, beside)
+        times += exchange(-100, path, -100, beside, 2) == 0
+print(times)
+"""
+WORK = """
+from parts.shared_build import *
+from provision.machine.root.publishing import Publisher
+from provision.machine.root.removing import Remover
+warm_up()
+
+def main(words):
+    locks.NONSENSE_S, locks.POLL_S = 0.1, 0.02
+    root, group, lenient = words
+    store = Store(Layout(PurePosixPath(root)), Sharing(group=group, lenient=lenient == "lenient"))
+    publisher, remover = Publisher(store), Remover(store)
+    for act in (
+        lambda: build(store, ENVIRONMENT),
+        lambda: publisher.unpublish(ENVIRONMENT),
+        lambda: publisher.publish(ENVIRONMENT),
+        lambda: publisher.roll_back(ENVIRONMENT.arch, None),
+        lambda: build(store, ENVIRONMENT),
+        lambda: remover.carry_out([], remover.leftovers([], [], 2)),
+    ):
+        try:
+            act()
+            print("done")
+        except ProvisionError as error:
+            print(error.kind)
+        except FileNotFoundError:
+            print("vanished")
+    return 0
+"""
+
+
+@pytest.fixture
+def work(site: Site) -> Iterator[Forks]:
+    """What Alice does."""
+    forks = Forks(site.alice.argv(), site.alice.environ(), WORK)
+    yield forks
+    forks.close()
+
+
+@pytest.mark.parametrize("member", [True, False], ids=["an admin", "whoever may write by the mode"])
+def test_a_folder_that_another_user_exchanges_all_the_time_harms_no_home(site: Site, work: Forks, member: bool) -> None:
+    """While Alice builds, publishes, rolls back and prunes. Who is no admin can do so only where a mode lets everybody write.
+
+    An admin who does it on purpose can have new files made in the place to which the link leads; what was there stays as it was.
+    """
+    before = site.of_home()
+    mallory = dataclasses.replace(site.mallory, member=member)
+    words = (str(site.root), shared_group().gr_name)
+    site.renew()
+    assert set(work.run(*words, "").stdout.split()) == {"done"}
+    for name in ("modules", "modules/.generations/knl", "locks", "envs/knl/tensorflow"):
+        path = site.root / name
+        if not member:
+            path.parent.chmod(0o2777)
+        loop = (sys.executable, "-c", EXCHANGE, str(path), str(path.with_name("beside")), str(site.home))
+        with subprocess.Popen(
+            mallory.argv(*loop), env=mallory.environ(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as attack:
+            assert attack.stdout is not None and attack.stdout.readline() == "ready\n"
+            done = [work.run(*words, lenient) for lenient in ("", "", "lenient")]
+            times = int(attack.communicate("end\n")[0])
+        beside = path.with_name("beside")
+        if path.is_symlink():
+            path.unlink()
+            beside.rename(path)
+        site.store.remove(str(beside))
+        path.parent.chmod(0o2775)
+        assert [one.stderr for one in done if one.returncode] == [], name
+        now = site.of_home()
+        assert (set(before) <= set(now)) if member else (now == before), name
+        assert member or all("untrusted" in one.stdout for one in done[:2]), (name, done)
+        assert times > 10
+        assert set(work.run(*words, "").stdout.split()) == {"done"}, name
 
 
 def test_what_is_removed_behind_a_link_of_another_user_stays(site: Site) -> None:
