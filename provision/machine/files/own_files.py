@@ -69,7 +69,7 @@ def open_own(path: Path, *, append: bool = False) -> TextIO:
 
 
 def copy_own(source: Path, target: Path) -> None:
-    """Copy a regular file of ours, if it exists; a link, or what another user put at its path, or 1 GiB, is left out.
+    """Copy a regular file of ours to the disk, if it exists; a link, or what another user put at its path, or 1 GiB, is left out.
 
     Raises:
         OSError: the target cannot be written.
@@ -83,6 +83,8 @@ def copy_own(source: Path, target: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             with target.open("wb") as copy:
                 shutil.copyfileobj(file, copy)
+                copy.flush()
+                os.fsync(copy.fileno())  # the manifest, which is written next, has its hash
 
 
 def new_folder(parent: Path, prefix: str) -> Path:
