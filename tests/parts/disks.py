@@ -27,13 +27,13 @@ def mounted(folder: Path, options: str) -> Iterator[Path]:
     subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def loop_disk(image: Path, folder: Path) -> Iterator[Path]:
+def loop_disk(image: Path, folder: Path, size: str = "16M") -> Iterator[Path]:
     """An ext4 file system in the file `image`, mounted on `folder`, where this machine lets us.
 
     The file has what a disk would have: what was written but not synced is not in it.
     """
     if not image.exists():
-        run_or_skip("truncate", "-s", "16M", str(image))
+        run_or_skip("truncate", "-s", size, str(image))
         run_or_skip("mkfs.ext4", "-q", str(image))
     folder.mkdir()
     run_or_skip("mount", "-o", "loop", str(image), str(folder))
