@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import shutil
 import signal
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,6 +19,26 @@ pytest_plugins = ["parts.fixtures", "parts.users", "golden_files", "kept_results
 
 # A script in the background starts its programs with Ctrl-C ignored, and what they start inherits that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# What all users of this machine share. A hint for a root behind a link in /tmp is `chmod o-w /tmp`: no test may run it.
+SHARED = {"/", "/tmp", "/var/tmp", "/dev/shm", os.path.realpath(tempfile.gettempdir())}
+
+
+def leave_shared(event: str, arguments: tuple[Any, ...]) -> None:
+    """Let neither a test nor a command that it starts change the mode or owner of a folder that all users share."""
+    words: list[str] = []
+    if event in ("os.chmod", "os.chown"):
+        name = arguments[0]
+        words = [os.path.realpath(f"/proc/self/fd/{name}" if isinstance(name, int) else os.fsdecode(name))]
+    elif event == "subprocess.Popen":
+        command = arguments[1] if isinstance(arguments[1], (str, bytes)) else " ".join(map(os.fsdecode, arguments[1]))
+        changes = re.findall(r"\b(?:chmod|chown|chgrp|setfacl) [^\n;&|]*", os.fsdecode(command))
+        words = re.split(r"[\s'\"`]+", " ".join(changes))
+    for word in words:
+        assert (word.rstrip("/") or word) not in SHARED, f"`{word}` is shared by all users: {event}{arguments}"
+
+
+sys.addaudithook(leave_shared)
 
 NUMBERS = itertools.count()
 SCRUBBED = (

@@ -316,6 +316,19 @@ def refused(site: Site, path: Path, who: str, words: Words) -> None:
         assert set(site.build(site.alice).values()) == {"keep"}
 
 
+def test_no_test_runs_a_hint_for_a_folder_that_all_users_share() -> None:
+    """The hook of `conftest.py`. Without it nothing happens either: the mode is the same, and `true` does nothing."""
+    tmp = Path("/tmp")
+    changes = (
+        lambda: tmp.chmod(stat.S_IMODE(tmp.stat().st_mode)),
+        lambda: subprocess.run("true chmod o-w '/tmp/'", shell=True, check=True),
+        lambda: subprocess.run(["true", "setfacl", "-x", "u:1", "/tmp"], check=True),
+    )
+    for change in changes:
+        with pytest.raises(AssertionError, match="is shared by all users"):
+            change()
+
+
 @pytest.mark.parametrize(("name", "mode"), [("root", 0o2777), ("root", 0o3777), (".", 0o777), ("root/envs", 0o2777)])
 def test_verbs_that_write_refuse_what_every_user_may_write(site: Site, name: str, mode: int, words: Words) -> None:
     site.built_by(site.alice)
