@@ -103,6 +103,9 @@ def describe(strangers: Sequence[Stranger]) -> list[str]:
 
 def repair_hint(strangers: Sequence[Stranger]) -> str:
     """Who has to type which command, so that these strangers cannot write any more."""
+    for entry in (stranger.entry for stranger in strangers):
+        if (entry.user, entry.mode) == (ROOT, stat.S_IFDIR | 0o1777):  # as /tmp, which has to stay so
+            return f"use a folder of your own in `{entry.path}`: every user can put files and links directly there"
     command, owners = repair(strangers), {stranger.entry.user for stranger in strangers}
     if os.geteuid() == ROOT or owners == {os.geteuid()}:
         return f"`{command}`"

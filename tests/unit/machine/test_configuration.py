@@ -125,6 +125,7 @@ def test_a_profile_or_a_link_directly_in_a_sticky_folder_is_refused(users: Users
     for name in ("snowy.toml", "link.toml", "own/../snowy.toml"):
         done = users.tool("site", "show", f"{sticky}/{name}")
         assert (done.returncode, "may write the folder" in done.stderr) == (2, True), name
+        assert f"`{sticky}`: every user" in done.stderr and "chmod" not in done.stderr, "it has to stay so"
     assert users.tool("site", "show", str(target)).returncode == 0
 
 
