@@ -175,7 +175,7 @@ def plan_and_build(args: argparse.Namespace, write_event: Listener | None = None
     target = read_target(args)
     facts = target.observe()
     request = target.request(facts)
-    plan = make_plan(request, facts, existing(target.store))
+    plan = make_plan(request, facts, existing(target.store, target.stack.module))
     if expected is not None:
         _refuse_drift(expected, plan, facts)
     damaged = find_damage(target.store, plan)
@@ -226,9 +226,9 @@ def _build(
     with locked(args, target, plan, listen) as lock:
         for line in repair(store, plan):
             listen(Event(kind="say", text=line))
-        wanted, plan = plan.environment, make_plan(request, facts, existing(store))
+        wanted, plan = plan.environment, make_plan(request, facts, existing(store, target.stack.module))
         if plan.environment != wanted:  # another process finished this rebuild meanwhile
-            plan = make_plan(replace(request, rebuild=False), facts, existing(store))
+            plan = make_plan(replace(request, rebuild=False), facts, existing(store, target.stack.module))
         if not plan.done:
             expected = target.expected_seconds(plan)
             show_plan(plan, expected, verbose=args.verbose, replaced=replaced_line(target, plan, request))

@@ -50,7 +50,7 @@ def run(args: argparse.Namespace) -> Outcome:
             evidence=[*error.evidence, f"to plan from the profile alone: `{by_profile}`"],
             hint=error.hint,
         ) from error
-    plan = make_plan(request, facts, existing(target.store))
+    plan = make_plan(request, facts, existing(target.store, target.stack.module))
     notes = (*blockers(request, facts), *network_problems(request, plan), *problems_of(observe_node(target, facts)))
     stack, minor = target.stack, request.minor
     expected = target.expected_seconds(plan)

@@ -69,7 +69,7 @@ class Layout:
 
     def prefix(self, env: EnvironmentId) -> PurePosixPath:
         """The directory of the environment."""
-        return self.root / "envs" / env.arch / env.name / f"{env.version}-{env.fingerprint}"
+        return self.root / f"envs/{env}"
 
     def records_folder(self, env: EnvironmentId) -> PurePosixPath:
         """The folder of an environment's records: plan, receipts, lock, logs, verdict, record."""

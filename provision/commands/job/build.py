@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> Outcome:
         return Outcome(text=job.text, result={"name": job.name, "script": job.text, "environment": None})
     facts = target.observe()
     request = target.request(facts)
-    plan = make_plan(request, facts, existing(target.store))
+    plan = make_plan(request, facts, existing(target.store, target.stack.module))
     job = render_build_job(build_script(request, plan, submitter(target.store), args.account))
     # sbatch does not make the folder of a job's output; without the folder the job fails without a message.
     target.store.make_jobs()

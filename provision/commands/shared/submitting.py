@@ -50,7 +50,7 @@ def prepare_job(args: argparse.Namespace) -> Prepared:
     target = read_target(args)
     facts = target.observe()
     request = target.request(facts)
-    plan = make_plan(request, facts, existing(target.store))
+    plan = make_plan(request, facts, existing(target.store, target.stack.module))
     if plan.done:
         plan, done = repair_here(args, target, facts, plan)
         if plan.done:
@@ -73,7 +73,7 @@ def repair_here(args: argparse.Namespace, target: Target, facts: Facts, plan: Pl
     with listener() as listen, locked(args, target, plan, listen):
         for line in repair(target.store, plan):
             say(line)
-    return make_plan(target.request(facts), facts, existing(target.store)), "repaired"
+    return make_plan(target.request(facts), facts, existing(target.store, target.stack.module)), "repaired"
 
 
 def nothing_to_do(args: argparse.Namespace) -> str:

@@ -68,14 +68,17 @@ class Target:
         from provision.model.estimate import backend_of, expected_seconds
 
         return expected_seconds(
-            self.store.records(), stack=plan.stack, arch=plan.environment.arch, backend=backend_of(plan.identity)
+            self.store.records(self.stack.module),
+            stack=plan.stack,
+            arch=plan.environment.arch,
+            backend=backend_of(plan.identity),
         )
 
     def needed(self, request: Request) -> Space:
         """The space that a build of this request needs below the root."""
         from provision.machine.root.needed_space import needed_space
 
-        return needed_space(self.store, request.stack.name, request.locks, compiles=request.stack.horovod is not None)
+        return needed_space(self.store, request.stack, request.locks)
 
     def request(self, facts: Facts) -> Request:
         """The request, with the locks for the Python that was found."""

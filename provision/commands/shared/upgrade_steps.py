@@ -78,9 +78,10 @@ def find_parts(args: argparse.Namespace, site: Site) -> list[Part]:
     parts = []
     for name in names:
         target = dataclasses.replace(make_target(site, name, args.stack), publish=False)
+        loaded = target.store.pointers().values()
         if args.archs is None and not any(
-            record["stack"] == target.stack.name and record["environment"] in target.store.pointers().values()
-            for record in target.store.records()
+            record["stack"] == target.stack.name and record["environment"] in loaded
+            for record in target.store.records(target.stack.module)
         ):
             continue
         facts = target.observe()
@@ -103,7 +104,7 @@ def plan_of(request: Request, facts: Facts, target: Target) -> Plan:
     """The plan for a request, given what is below the root."""
     from provision.planning.planner import make_plan
 
-    return make_plan(request, facts, existing(target.store))
+    return make_plan(request, facts, existing(target.store, target.stack.module))
 
 
 def lock_paths(parts: list[Part]) -> dict[Path, Part]:

@@ -10,14 +10,14 @@ from provision.machine.root.usable import glance
 from provision.model.facts import Existing
 
 
-def existing(store: Store) -> Existing:
-    """Everything below the root that the planner needs to know.
+def existing(store: Store, module: str | None = None) -> Existing:
+    """Everything below the root that the planner needs to know; of environments only those of this module, if one is given.
 
     An unfinished environment that another admin began has no receipts: its prefix can be written by that admin alone,
     so another one starts over. A finished one is used as it is.
     """
     receipts, broken = {}, {}
-    for env in store.environments():
+    for env in store.environments(module):
         folder = Path(store.layout.records_folder(env))
         if os.access(folder, os.W_OK) or (folder / "record.json").exists():
             receipts[str(env)] = store.receipts(env)

@@ -12,10 +12,12 @@ from provision.machine.root.checking import read_head
 from provision.machine.root.store import Store
 from provision.model.lock import Lock
 from provision.model.space import USUAL, Space, space_of_earlier, space_of_wheels
+from provision.profile.stack import Stack
 
 
-def needed_space(store: Store, stack: str, locks: Sequence[Lock], *, compiles: bool) -> Space:
+def needed_space(store: Store, stack: Stack, locks: Sequence[Lock]) -> Space:
     """The bytes and files that a build of this stack from these locks needs below the root."""
+    compiles = stack.horovod is not None
     fetched = [store.downloads.files_of(lock.sha256) for lock in locks]
     if fetched and all(fetched):
         with contextlib.suppress(OSError, zipfile.BadZipFile):
@@ -40,13 +42,13 @@ def _unpacked(paths: set[Path], *, compiles: bool) -> Space:
     return space_of_wheels(len(paths), size, files, modules, modules_size, compiles=compiles)
 
 
-def _earlier(store: Store, stack: str, *, compiles: bool) -> Space | None:
+def _earlier(store: Store, stack: Stack, *, compiles: bool) -> Space | None:
     """What the newest environment of this stack takes; None if there is none that can be read."""
     found = []
-    for env in store.environments():
+    for env in store.environments(stack.module):
         with contextlib.suppress(StoreError, OSError, ValueError):
             record = store.record(env)
-            if record is not None and record.stack == stack:
+            if record is not None and record.stack == stack.name:
                 head = read_head(store, env)
                 found.append((record.built, head.size, head.files, str(env)))
     if not found:

@@ -34,7 +34,7 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
     spack = None
     if stack.backend == "spack":
         spack = find_spack(site, store, environ, probes.problem)
-        spack = replace(spack, took_s=seconds_before(store, stack.name, arch.name)) if spack else None
+        spack = replace(spack, took_s=seconds_before(store, stack, arch.name)) if spack else None
     uv = shutil.which("uv", path=f"{our_folder}{os.pathsep}{environ.get('PATH', '')}")
     return Facts(
         host=socket.gethostname(),

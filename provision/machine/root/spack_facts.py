@@ -17,6 +17,7 @@ from provision.model.facts import SpackFacts
 from provision.model.problem import ProblemKind
 from provision.model.quoting import quote_sh
 from provision.profile.site import Site
+from provision.profile.stack import Stack
 
 # The steps of a build that differ between the routes.
 TIMED = ("concretize", "install", "view")
@@ -66,9 +67,9 @@ def find_spack(site: Site, store: Store, environ: Mapping[str, str], report: Rep
     )
 
 
-def seconds_before(store: Store, stack: str, arch: str) -> float:
+def seconds_before(store: Store, stack: Stack, arch: str) -> float:
     """The seconds of solving and installing when Spack last built this stack; 0 if it never did below this root."""
-    took = expected_seconds(store.records(), stack=stack, arch=arch, backend="spack")
+    took = expected_seconds(store.records(stack.module), stack=stack.name, arch=arch, backend="spack")
     return sum(took.get(step, 0.0) for step in TIMED) if "install" in took else 0.0
 
 

@@ -88,13 +88,14 @@ class Store:
             free_inodes=status.f_favail if status.f_files else None,
         )
 
-    def environments(self) -> list[EnvironmentId]:
-        """Every environment that has a prefix, finished or not."""
-        environments = []
-        for path in sorted((self.root / "envs").glob("*/*/[!.]*-*")):
+    def environments(self, module: str | None = None) -> list[EnvironmentId]:
+        """Every environment that has a prefix, finished or not; with `module` (`tensorflow/2.15.1`) only those of this one."""
+        found = []
+        for path in sorted((self.root / "envs").glob(f"*/{module}-*" if module else "*/*/[!.]*-*")):
             with contextlib.suppress(ValueError):
-                environments.append(EnvironmentId.parse("/".join(path.parts[-3:])))
-        return environments
+                env = EnvironmentId.parse("/".join(path.parts[-3:]))
+                found += [env] if module in (None, f"{env.name}/{env.version}") else []
+        return found
 
     def receipts(self, env: EnvironmentId) -> frozenset[str]:
         """The steps of this environment that are done.
@@ -141,10 +142,10 @@ class Store:
                 kind="damaged-record",
             ) from error
 
-    def records(self) -> list[JSON]:
-        """The records of all environments that have one that is not damaged, as JSON."""
+    def records(self, module: str | None = None) -> list[JSON]:
+        """The records that are not damaged, as JSON: of all environments, or of those of this module."""
         found = []
-        for env in self.environments():
+        for env in self.environments(module):
             with contextlib.suppress(StoreError):
                 record = self.record(env)
                 found += [record.to_dict()] if record else []

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import zipfile
 from pathlib import Path
 
 from parts.published import put_proved
 from parts.tiny import TAG, TinySite, make_site
+from provision.machine.configuration.shipped import load_stack
 from provision.machine.root.needed_space import needed_space
 from provision.model.layout import EnvironmentId
 from provision.model.lock import Lock, parse_lock
 from provision.model.space import BYTECODE, COMPILATION, MARGIN, USUAL
+
+COMPILED = load_stack("tensorflow-2.15.1")
+PLAIN = dataclasses.replace(COMPILED, horovod=None)
 
 
 def locks_of(site: TinySite) -> list[Lock]:
@@ -27,11 +32,11 @@ def test_fetched_wheels_are_counted_as_they_are_unpacked(tmp_path: Path) -> None
     modules = [path for path in files if path.suffix == ".py"]
     assert len(modules) > 20
     size, bytecode = (sum(path.stat().st_size for path in paths) for paths in (files, modules))
-    needed = needed_space(site.store, "tiny", locks_of(site), compiles=False)
+    needed = needed_space(site.store, PLAIN, locks_of(site))
     assert needed.size == int((size + bytecode * BYTECODE) * MARGIN)
     assert needed.files == int((len(files) + len(modules)) * MARGIN)
     assert needed.source == f"the content of {len(list(there.iterdir()))} fetched wheels"
-    compiled = needed_space(site.store, "tiny", locks_of(site), compiles=True)
+    compiled = needed_space(site.store, COMPILED, locks_of(site))
     assert compiled.size - needed.size == COMPILATION[0] * MARGIN
 
 
@@ -39,12 +44,12 @@ def test_without_all_wheels_an_earlier_environment_counts_and_a_damaged_wheel_st
     site = make_site(tmp_path)
     store, (first, *_) = site.store, sorted(Path(site.store.layout.wheelhouse).glob("*.whl"))
     first.write_bytes(b"x" * first.stat().st_size)
-    assert needed_space(store, "tiny", locks_of(site), compiles=True) == USUAL
+    assert needed_space(store, COMPILED, locks_of(site)) == USUAL
     first.unlink()
-    assert needed_space(store, "tiny", locks_of(site), compiles=True) == USUAL
-    env = EnvironmentId("knl", "tensorflow", "2.21.0", "0000000000")
+    assert needed_space(store, COMPILED, locks_of(site)) == USUAL
+    env = EnvironmentId("knl", "tensorflow", "2.15.1", "0000000000")
     record = put_proved(store, env)
-    needed = needed_space(store, record.stack, locks_of(site), compiles=False)
+    needed = needed_space(store, PLAIN, locks_of(site))
     files = [path for path in Path(record.prefix).rglob("*") if not path.is_dir() and ".provision" not in path.parts]
     assert needed.source == f"the size of `{env}`"
     assert needed.files == int(len(files) * MARGIN)

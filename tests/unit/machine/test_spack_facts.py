@@ -11,6 +11,7 @@ import pytest
 
 from parts.profiles import profile
 from parts.records import make_record
+from provision.machine.configuration.shipped import load_stack
 from provision.machine.root.spack_facts import find_spack, seconds_before
 from provision.machine.root.spack_setup import SpackSetup, write_setup
 from provision.machine.root.store import Store
@@ -57,7 +58,7 @@ def test_a_spack_that_works_has_no_problem(store: Store) -> None:
 
 def test_how_long_it_takes_comes_from_the_last_build_by_spack(store: Store) -> None:
     """Not from a virtual environment of the same stack."""
-    assert seconds_before(store, "tensorflow-2.15.1", "knl") == 0
+    assert seconds_before(store, load_stack("tensorflow-2.15.1"), "knl") == 0
     env = EnvironmentId("knl", "tensorflow", "2.15.1", "0123456789")
     timed = {"concretize": 4.0, "install": 100.0, "view": 1.5, "proof": 20.0}
     for identity, expected in (({"spack": "1.0.2 9cf6633"}, 105.5), ({"python": "3.11.7"}, 0)):
@@ -65,7 +66,7 @@ def test_how_long_it_takes_comes_from_the_last_build_by_spack(store: Store) -> N
         records.mkdir(parents=True, exist_ok=True)
         made = make_record(environment=str(env), identity=identity, seconds=timed)
         (records / "record.json").write_text(json.dumps(made.to_dict()))
-        assert seconds_before(store, "tensorflow-2.15.1", "knl") == expected
+        assert seconds_before(store, load_stack("tensorflow-2.15.1"), "knl") == expected
 
 
 def test_a_site_without_spack_is_told_how_to_set_it_up(tmp_path: Path) -> None:
