@@ -188,6 +188,21 @@ def first_of(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(found)[:MOST_FIRST])
 
 
+def first_missing(prefix: str, paths: Iterable[str]) -> str | None:
+    """The first of these paths from a prefix that does not exist. A folder is listed once: a look at each path takes longer."""
+    there: dict[str, frozenset[str]] = {}
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        if folder not in there:
+            try:
+                there[folder] = frozenset(os.listdir(os.path.join(prefix, folder)))  # noqa: PTH208
+            except OSError:
+                return path
+        if name not in there[folder]:
+            return path
+    return None
+
+
 def make_read_only(prefix: Path) -> None:
     """Take away the right to write below a prefix from everyone, the owner too; the tool's records stay writable.
 

@@ -5,12 +5,12 @@ It starts at the pointers and the modulefiles, not at the records: what was purg
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import ProvisionError, StoreError
+from provision.machine.files.file_tree import first_missing
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import environ
 from provision.machine.root.checking import read_head
@@ -112,9 +112,9 @@ def glance(store: Store, env: EnvironmentId, record: Record | None) -> str | Non
         head = read_head(store, env)
     except (OSError, ValueError):
         head = None
-    for name in head.first if head else ():
-        if not os.path.lexists(prefix / name):
-            return f"{name}: it is missing"
+    missing = first_missing(str(prefix), head.first) if head else None
+    if missing:
+        return f"{missing}: it is missing"
     python = prefix / "bin" / "python"
     if python.is_symlink() and not python.exists():
         return f"bin/python: the Python that it was made with is gone ({python.readlink()})"
