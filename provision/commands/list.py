@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
 
 from provision.commands.shared.options import add_arch, add_site
 from provision.commands.shared.outcome import Outcome
@@ -10,6 +11,9 @@ from provision.commands.shared.target import arch_below, read_store
 from provision.errors import EXIT_FAILED, EXIT_OK
 from provision.model.overview import Entry
 from provision.wording import count
+
+if TYPE_CHECKING:
+    from provision.machine.root.store import Store
 
 ORDERS = ("name", "age", "size", "state")
 
@@ -37,7 +41,7 @@ def run(args: argparse.Namespace) -> Outcome:
     entries = read_overview(store)
     chosen = select(entries, arch=arch_below(site, args.arch), stack=args.stack, state=args.state, sort=args.sort)
     lost = lost_modules(store, entries)
-    rows = [row(entry, sorted(store.receipts(entry.environment))) for entry in chosen]
+    rows = [row(entry, store) for entry in chosen]
     if not entries:
         lines = [f"there is no environment below {store.root}; `provision build` builds one"]
     elif not chosen:
@@ -55,9 +59,10 @@ def run(args: argparse.Namespace) -> Outcome:
     )
 
 
-def row(entry: Entry, steps: list[str]) -> dict[str, object]:
+def row(entry: Entry, store: Store) -> dict[str, object]:
     """An environment as JSON."""
     record = entry.record
+    done = (*record.seconds, "publish") if record else store.receipts(entry.environment)
     return {
         "environment": str(entry.environment),
         "arch": entry.environment.arch,
@@ -69,5 +74,5 @@ def row(entry: Entry, steps: list[str]) -> dict[str, object]:
         "built": record.built if record else None,
         "proof": record.proof if record else None,
         "why": entry.why,
-        "steps": steps,
+        "steps": sorted(done),
     }

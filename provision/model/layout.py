@@ -73,7 +73,7 @@ class Layout:
 
     def records_folder(self, env: EnvironmentId) -> PurePosixPath:
         """The folder of an environment's records: plan, receipts, lock, logs, verdict, record."""
-        return self.prefix(env) / ".provision"
+        return self.root / f"envs/{env}/.provision"
 
     def candidate(self, env: EnvironmentId, kind: str) -> PurePosixPath:
         """The modulepath with only this environment's modulefile, for its proof; nobody but the builder can write there."""

@@ -9,12 +9,14 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from provision.errors import StoreError
+from provision.machine.root.checking import read_head
 from provision.machine.root.store import Store
 from provision.machine.root.usable import glance, modulefiles
 from provision.machine.sharing.claims import describe_holder
 from provision.model.layout import EnvironmentId
 from provision.model.overview import Entry
 from provision.model.proof_result import ProofResult
+from provision.model.record import Record
 
 
 def read_overview(store: Store) -> tuple[Entry, ...]:
@@ -33,7 +35,6 @@ def read_overview(store: Store) -> tuple[Entry, ...]:
                 state, why = "building", by
         except StoreError as error:
             record, state = None, error.kind if error.kind == "newer" else "damaged"
-        sizes = [receipt.details.get("bytes") for receipt in store.read_receipts(env).values()]
         entries.append(
             Entry(
                 environment=env,
@@ -41,9 +42,9 @@ def read_overview(store: Store) -> tuple[Entry, ...]:
                 why=why,
                 module=pointers.get(str(env), "").split("/", 1)[-1] or None,
                 record=record,
-                proofs=read_proofs(store, env),
+                proofs=read_proofs(store, env, record.verdict if record else None),
                 age_s=age_of(record.built) if record else None,
-                size_bytes=next((size for size in sizes if isinstance(size, int)), None),
+                size_bytes=_size_of(store, env, record),
             )
         )
     return tuple(entries)
@@ -69,16 +70,25 @@ def building(store: Store, env: EnvironmentId) -> str | None:
     return f"being built by {describe_holder(holder)}" if holder else None
 
 
-def read_proofs(store: Store, env: EnvironmentId) -> tuple[ProofResult, ...]:
-    """The proofs of an environment by time: that of its build, then those of `provision test`."""
+def read_proofs(store: Store, env: EnvironmentId, built: ProofResult | None = None) -> tuple[ProofResult, ...]:
+    """The proofs of an environment by time: that of its build (`built`, if its record was read), then those of `test`."""
     records = Path(store.layout.records_folder(env))
-    proofs = []
-    for path in (records / "verdict.json", *sorted((records / "tests").glob("*/verdict.json"))):
+    proofs = [built] if built else []
+    for path in (*([] if built else [records / "verdict.json"]), *sorted(records.glob("tests/*/verdict.json"))):
         with contextlib.suppress(ValueError):
             data = store.shared.read_json(path)
             if data is not None:
                 proofs.append(ProofResult.from_dict(data))
     return tuple(proofs)
+
+
+def _size_of(store: Store, env: EnvironmentId, record: Record | None) -> int | None:
+    """The bytes of all files: from the manifest, or else from the receipt of the step that counted them; None before that."""
+    if record:
+        with contextlib.suppress(OSError, ValueError):
+            return read_head(store, env).size
+    sizes = (receipt.details.get("bytes") for receipt in store.read_receipts(env).values())
+    return next((size for size in sizes if isinstance(size, int)), None)
 
 
 def age_of(built: str) -> float | None:

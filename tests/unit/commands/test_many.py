@@ -46,3 +46,9 @@ def reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reads:
 def test_a_plan_reads_no_environment_of_another_module(reads: Reads) -> None:
     names = {name for name in reads("plan", "--stack", "tensorflow-2.21.0") if name.startswith("envs/")}
     assert names and all("/2.21.0-" in name for name in names)
+
+
+def test_a_list_reads_each_record_once_and_no_receipt(reads: Reads) -> None:
+    found = reads("list", "--json")
+    assert {name: times for name, times in found.items() if times > 1 and name.endswith("/record.json")} == {}
+    assert not [name for name in found if "/receipts/" in name or name.endswith("/verdict.json")]
