@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from provision.errors import CommandError
 from provision.machine.programs.run import capture
@@ -47,12 +47,13 @@ def processes_below(folders: Sequence[str]) -> dict[str, tuple[str, ...]]:
     Only those that we may look at: all of them for root.
     """
     found: dict[str, list[str]] = {folder: [] for folder in folders}
-    for process in Path("/proc").glob("[0-9]*"):
-        if process.name == str(os.getpid()):
-            continue
-        text = _paths_of(process)
-        for folder in folders:
-            if f"{folder}/" in text or text.endswith(folder) or f"{folder}\n" in text:
+    top = os.path.commonpath(folders) if folders else "/"
+    tops = {top, os.path.realpath(top)}  # the kernel has no links in its paths
+    for process in Path("/proc").glob("[0-9]*") if folders else ():
+        if process.name != str(os.getpid()):
+            lines = _paths_of(process).split("\n")
+            paths = {top + line.partition(place)[2] for place in tops for line in lines if place in line}
+            for folder in {str(parent) for path in paths for parent in (path, *PurePath(path).parents)} & found.keys():
                 found[folder].append(f"process {process.name} of this machine uses it")
     return {folder: tuple(lines) for folder, lines in found.items()}
 
