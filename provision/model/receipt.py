@@ -9,6 +9,8 @@ from typing import Any
 from provision.model import stored
 from provision.model.verdict import Check
 
+SCHEMA = 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
@@ -28,8 +30,10 @@ class Receipt:
         """Read back what `to_dict` returned.
 
         Raises:
-            ValueError: it is damaged.
+            ValueError: it is damaged, or a newer version wrote it.
         """
+        if "schema" in data:  # none has one until receipts change
+            stored.refuse_newer(data, SCHEMA)
         details = {key: value for key, value in data.items() if key not in ("step", "seconds", "host")}
         # The record is made of these.
         for check in stored.sequence(details, "checks") if details.get("checks") is not None else ():

@@ -37,6 +37,10 @@ class Resident:
     """Jobs and processes that use it, or may use it."""
     unloaded_s: float | None = None
     """Since a user loaded it for the last time; None if that is not known."""
+    newer: str | None = None
+    """The record, or what users of its arch load, that only a newer version of the tool can read, as a phrase."""
+    wheels: frozenset[str] = frozenset()
+    """The keys of the compiled wheels that it was built with."""
     foreign: str | None = None
     """The other admin who owns its files: only this admin and root can free their space."""
 
@@ -45,6 +49,8 @@ class Resident:
         """Why it must not be removed; None if it may be."""
         if self.module:
             return f"users load it as {self.module}{' (the default)' if self.default else ''}"
+        if self.newer:
+            return self.newer
         if self.pinned is not None:
             return f"pinned: {self.pinned}"
         if self.holder:
@@ -114,7 +120,7 @@ def refuse_protected(resident: Resident, typed: str) -> None:
     """Raise if this environment must not be removed.
 
     Raises:
-        ConfigError: it is published, pinned, locked, or in use.
+        ConfigError: it is published, pinned, locked, in use, or of a newer version.
     """
     reason = resident.protection
     if reason is None:
@@ -123,6 +129,8 @@ def refuse_protected(resident: Resident, typed: str) -> None:
         hint = (
             f"`provision unpublish{typed} {resident.environment}`; what users loaded keeps working until it is removed"
         )
+    elif resident.newer:
+        hint = "update this installation; until then it changes nothing that a newer version wrote"
     elif resident.pinned is not None:
         hint = f"`provision pin{typed} --off {resident.environment}`"
     else:

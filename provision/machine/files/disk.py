@@ -17,6 +17,7 @@ from typing import Any
 
 from provision.errors import ConfigError, StoreError
 from provision.machine.files.trusted_files import MIB, open_regular, read_regular
+from provision.model.stored import NewerError
 
 JSON = dict[str, Any]
 # Records and reports have some kilobytes.
@@ -47,6 +48,19 @@ def disk_error(error: OSError, path: object) -> StoreError:
         )
     hint = f"`ls -ld {shlex.quote(where)}`, then correct the path or the file"
     return StoreError(f"`{where}`: {error.strerror}", evidence=[repr(error)], hint=hint)
+
+
+def record_error(error: Exception, path: Path, hint: str) -> StoreError:
+    """The `StoreError` for a record below the root that cannot be read. `hint` is for one that is damaged."""
+    if isinstance(error, NewerError):
+        return StoreError(
+            f"`{path}` can only be read by a newer version of provision",
+            evidence=[str(error)],
+            hint="update this installation; until then it changes nothing that a newer version wrote",
+            kind="newer",
+        )
+    reason = getattr(error, "strerror", None) or str(error)
+    return StoreError(f"`{path}` is damaged", evidence=[reason], hint=hint, kind="damaged-record")
 
 
 def sha256_of(path: Path, *, limit: int = MOST_PACKAGE) -> str:

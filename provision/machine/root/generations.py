@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.files.disk import disk_error, json_object, sha256_of, write
+from provision.machine.files.disk import disk_error, json_object, record_error, sha256_of, write
 from provision.machine.files.durable import sync_folder, sync_tree
 from provision.machine.files.own_files import new_folder
 from provision.machine.files.who_may_write import user_name
@@ -118,12 +118,7 @@ class Generations:
                 else Generation.from_dict(json_object(content), modules=modules)
             )
         except (OSError, ValueError) as error:
-            raise StoreError(
-                f"`{path}` is damaged, or was written by a newer version",
-                evidence=[getattr(error, "strerror", None) or str(error)],
-                hint="`provision rollback` goes back to the generation before it",
-                kind="damaged-record",
-            ) from error
+            raise record_error(error, path, "`provision rollback` goes back to the generation before it") from error
 
     def modules_in(self, folder: Path) -> dict[str, str]:
         """The modules of the generation in this folder, each with its environment; what cannot be read is omitted."""

@@ -9,22 +9,27 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.files.disk import write
+from provision.machine.files.disk import JSON, json_object, record_error, write
 from provision.machine.files.who_may_write import user_name
 from provision.machine.probes.in_use import processes_below
-from provision.machine.root.sealing import read_description
+from provision.machine.root.generations import Generations
 from provision.machine.root.spack_store import uninstall, unused_packages
 from provision.machine.root.store import Store
 from provision.machine.sharing.claims import describe_holder
 from provision.machine.sharing.locks import Waiting
 from provision.machine.sharing.shared_root import LEFT
+from provision.model.description import Description
+from provision.model.generation import Generation
 from provision.model.layout import EnvironmentId
 from provision.model.manifest import HEAD, ManifestHead
+from provision.model.receipt import Receipt
+from provision.model.record import Record
+from provision.model.stored import NewerError
 from provision.model.usage import Usage
 from provision.planning.removal import Decision, Leftover, Resident
 from provision.schedulers.status import RunningJob
@@ -34,6 +39,25 @@ TRASH = (
     *("envs/*/*/.*", "wheels/.*", "modules/.*", "modules/.generations/*/.*", "build/*/.*", "logs/*/*/.*"),
     *("verified/*/.*", "pins/*/.*", "locks/.*", "upgrades/*/.*", "upgrades/*/*/.*"),
 )
+
+
+READ: Mapping[str, Callable[[JSON], Record | Description | ManifestHead | Receipt]] = {
+    "record.json": Record.from_dict,
+    "description.json": Description.from_dict,
+    HEAD: ManifestHead.from_dict,
+}
+"""How the records of an environment are read; everything else is a receipt."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loads:
+    """What users of an arch load, what they ever could load, and since when it is so: seconds since 1970."""
+
+    now: Generation
+    ever: frozenset[str]
+    since: float
+    newer: str | None
+    """Why only a newer version knows how users load it; None if this one does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,23 +70,25 @@ class Remover:
     store: Store
     jobs: Sequence[RunningJob] = ()
     usage: Usage | None = None
+    _known: dict[Path, tuple[Generation, str | None]] = field(default_factory=dict)
 
     def residents(self, only: Iterable[EnvironmentId] | None = None) -> list[Resident]:
         """Every environment, or only these, with what decides whether it may go."""
         envs = list(self.store.environments() if only is None else only)
         processes = processes_below([str(self.store.layout.prefix(env)) for env in envs])
-        return [self._resident(env, processes[str(self.store.layout.prefix(env))]) for env in envs]
+        arches = {arch: self._loads(arch) for arch in dict.fromkeys(env.arch for env in envs)}
+        return [self._resident(env, processes[str(self.store.layout.prefix(env))], arches[env.arch]) for env in envs]
 
-    def _resident(self, env: EnvironmentId, processes: tuple[str, ...]) -> Resident:
-        prefix = Path(self.store.layout.prefix(env))
-        finished = (Path(self.store.layout.records_folder(env)) / "record.json").is_file()
+    def _resident(self, env: EnvironmentId, processes: tuple[str, ...], loads: Loads) -> Resident:
+        records, prefix = Path(self.store.layout.records_folder(env)), Path(self.store.layout.prefix(env))
+        status = prefix.lstat()
+        finished, since = False, status.st_mtime
+        with contextlib.suppress(OSError):
+            finished, since = True, (records / "record.json").stat().st_mtime
         holder = self.store.holder(Path(self.store.layout.lock(env)))
         module = f"{env.name}/{env.version}"
-        published, ever, since = self._publication(env)
-        size, files = self._size(env)
-        status = prefix.lstat()
-        mine = os.geteuid() in (0, status.st_uid)
-        age_s = max(0.0, time.time() - self._finished_at(env, status.st_mtime))
+        published, ever = str(env) in loads.now.modules.values(), str(env) in loads.ever
+        (size, files), wheels, newer = self._look(env, finished=finished)
         return Resident(
             environment=str(env),
             arch=env.arch,
@@ -70,30 +96,36 @@ class Remover:
             size=size,
             files=files,
             finished=finished,
-            age_s=age_s,
+            age_s=max(0.0, time.time() - since),
             module=module if published else None,
-            default=published and self._is_default(env),
+            default=published and loads.now.is_default(module),
             pinned=self.pin(env),
             holder=describe_holder(holder) if holder else None,
-            used_by=(*processes, *(self._jobs_since(since) if ever and not published else ())),
+            used_by=(*processes, *(self._jobs_since(loads.since) if ever and not published else ())),
+            newer=newer or loads.newer,
+            wheels=wheels,
             unloaded_s=self.usage.unloaded_s(str(env), time.time()) if self.usage else None,
-            foreign=None if mine else user_name(status.st_uid),
+            foreign=None if os.geteuid() in (0, status.st_uid) else user_name(status.st_uid),
         )
 
-    def _publication(self, env: EnvironmentId) -> tuple[bool, bool, float]:
-        """Whether users load it, whether they ever could, and since when the modules of its arch are what they are."""
-        generations, pointer = self.store.generations, self.store.generations.pointer(env.arch)
-        published = str(env) in generations.modules_in(pointer).values()
-        ever = any(str(env) in found.modules.values() for found in generations.read_all(env.arch).values())
-        try:
-            return published, ever, pointer.lstat().st_mtime
-        except OSError:
-            return published, ever, 0.0
+    def _loads(self, arch: str) -> Loads:
+        """What users of an arch load, and ever could load."""
+        generations, since = self.store.generations, 0.0
+        pointer = generations.pointer(arch)
+        with contextlib.suppress(OSError):
+            since = pointer.lstat().st_mtime
+        now, newer = _read(lambda: generations.published(arch), generations, pointer)
+        old = [self._generation(arch, number)[0] for number in generations.numbers(arch)]
+        ever = frozenset(environment for generation in old for environment in generation.modules.values())
+        return Loads(now=now, ever=ever, since=since, newer=newer)
 
-    def _is_default(self, env: EnvironmentId) -> bool:
-        with contextlib.suppress(StoreError):
-            return self.store.generations.published(env.arch).is_default(f"{env.name}/{env.version}")
-        return False
+    def _generation(self, arch: str, number: int) -> tuple[Generation, str | None]:
+        """A generation, and why only a newer version can read it. It is never changed, so it is read once."""
+        generations = self.store.generations
+        folder = generations.folder(arch, number)
+        if folder not in self._known:
+            self._known[folder] = _read(lambda: generations.read(arch, number), generations, folder)
+        return self._known[folder]
 
     def _jobs_since(self, since: float) -> tuple[str, ...]:
         """The running jobs that were there when the modules of the arch changed: they may have loaded what is gone now."""
@@ -104,21 +136,28 @@ class Remover:
             if job.seconds >= passed
         )
 
-    def _size(self, env: EnvironmentId) -> tuple[int, int]:
-        """Bytes and files: from the manifest if there is one, else by looking at all files."""
-        try:
-            path = Path(self.store.layout.records_folder(env)) / HEAD
-            head = ManifestHead.from_dict(self.store.shared.read_json(path) or {})
-        except ValueError:
-            return size_below(Path(self.store.layout.prefix(env)))
-        return head.size, head.files
-
-    def _finished_at(self, env: EnvironmentId, otherwise: float) -> float:
-        """When its record was written, or else when its folder changed: seconds since 1970."""
-        try:
-            return (Path(self.store.layout.records_folder(env)) / "record.json").stat().st_mtime
-        except OSError:
-            return otherwise
+    def _look(self, env: EnvironmentId, *, finished: bool) -> tuple[tuple[int, int], frozenset[str], str | None]:
+        """Bytes and files of an environment, the wheels that it was built with, and what only a newer version can read."""
+        records, receipts = Path(self.store.layout.records_folder(env)), () if finished else ("receipts/*.json",)
+        size, used, newer = None, set(), None
+        for path in (*map(records.joinpath, READ), *(path for part in receipts for path in records.glob(part))):
+            try:
+                one = READ.get(path.name, Receipt.from_dict)(json_object(self.store.shared.read(path) or b"{}"))
+            except NewerError as error:
+                newer = record_error(error, path, "").message
+            except (OSError, ValueError):
+                continue  # it is missing or damaged
+            else:
+                match one:
+                    case ManifestHead():
+                        size = one.size, one.files
+                    case Receipt():
+                        wheel = one.details.get("wheel")
+                        used.add(wheel.get("key") if isinstance(wheel, Mapping) else None)
+                    case _:
+                        used.add(one.wheel)
+        wheels = frozenset(key for key in used if isinstance(key, str))
+        return size or size_below(Path(self.store.layout.prefix(env))), wheels, newer
 
     # Pins
 
@@ -155,16 +194,19 @@ class Remover:
 
         `gone` are the environments that are removed together with them.
         """
-        there = {resident.environment: resident for resident in residents}
-        stay = set(there) - set(gone)
-        building = any(resident.holder for resident in residents)
-        found = [*self._trash(), *self._locks(), *self._of_builds(there, stay), *self._old_generations(generations)]
-        if not building:  # a build that runs needs a wheel that no environment names yet
-            found += self._unused_wheels(stay)
-            found += self._unused_packages(stay)
-            found += self._leftover(
-                "cache", self.store.root.glob("cache/installers/*"), "pip and uv unpack packages there"
-            )
+        gone = set(gone)
+        stay = [resident for resident in residents if resident.environment not in gone]
+        found = [*self._trash(), *self._locks(), *self._of_builds(stay), *self._old_generations(generations)]
+        # A build that runs needs a wheel that no environment names yet; what a newer version wrote may need any.
+        if not any(resident.holder or resident.newer for resident in residents):
+            used = {key for resident in stay for key in resident.wheels}
+            wheels = [path for path in (self.store.root / "wheels").glob("[!.]*") if path.name not in used]
+            found += self._leftover("wheel", wheels, "no environment uses this wheel")
+            unused = unused_packages(self.store, [EnvironmentId.parse(resident.environment) for resident in stay])
+            packages = [Path(package.path) for package in unused]
+            found += self._leftover("package", packages, "no environment uses this package in Spack's store")
+            caches = self.store.root.glob("cache/installers/*")
+            found += self._leftover("cache", caches, "pip and uv unpack packages there")
         return found
 
     def _trash(self) -> list[Leftover]:
@@ -175,53 +217,34 @@ class Remover:
         paths = [path for path in self.store.root.glob("locks/*.lock") if self.store.is_left(path)]
         return self._leftover("lock", paths, "of a process that was killed")
 
-    def _of_builds(self, there: Mapping[str, Resident], stay: set[str]) -> list[Leftover]:
+    def _of_builds(self, stay: Iterable[Resident]) -> list[Leftover]:
         """The folders of compilations of what is finished or gone, and logs of what is gone."""
-        found = []
-        for kind in ("build", "logs"):
-            for path in sorted((self.store.root / kind).glob("*/[!.]*")):
-                name = next((name for name in there if self._work_name(name) == (path.parent.name, path.name)), None)
-                if name is None or name not in stay:
-                    found += self._leftover(
-                        "build" if kind == "build" else "log", [path], "of an environment that is gone"
-                    )
-                elif kind == "build" and there[name].finished and not there[name].holder:
-                    found += self._leftover("build", [path], "of an environment that is finished")
+        found, layout = [], self.store.layout
+        there = {
+            str(layout.build(EnvironmentId.parse(one.environment)).relative_to(layout.root / "build")): one
+            for one in stay
+        }
+        for kind in ("build", "log"):
+            top = Path(layout.root) / {"build": "build", "log": "logs"}[kind]
+            for path in top.glob("*/[!.]*"):
+                resident = there.get(str(path.relative_to(top)))
+                if resident is None:
+                    found += self._leftover(kind, [path], "of an environment that is gone")
+                elif kind == "build" and resident.finished and not (resident.holder or resident.newer):
+                    found += self._leftover(kind, [path], "of an environment that is finished")
         return found
-
-    def _work_name(self, environment: str) -> tuple[str, str]:
-        folder = self.store.layout.build(EnvironmentId.parse(environment))
-        return folder.parent.name, folder.name
 
     def _old_generations(self, keep: int) -> list[Leftover]:
         found, generations = [], self.store.generations
         for arch in generations.archs():
             current = generations.current(arch)
             old = [number for number in generations.numbers(arch) if number != current]
-            for number in old[: len(old) - keep] if keep < len(old) else []:
+            for number in old[: max(0, len(old) - keep)]:
+                if self._generation(arch, number)[1]:
+                    continue
                 why = f"generation {number} of arch {arch}; the newest {keep} stay"
                 found += self._leftover("generation", [generations.folder(arch, number)], why)
         return found
-
-    def _unused_wheels(self, stay: set[str]) -> list[Leftover]:
-        used = set()
-        for name in stay:
-            env = EnvironmentId.parse(name)
-            with contextlib.suppress(StoreError):
-                used.add(read_description(self.store, env).wheel)
-            with contextlib.suppress(StoreError):
-                record = self.store.record(env)
-                used.add(record.wheel if record else None)
-            receipt = self.store.read_receipts(env).get("horovod")
-            wheel = receipt.details.get("wheel") if receipt else None
-            used.add(wheel.get("key") if isinstance(wheel, Mapping) else None)
-        paths = [path for path in (self.store.root / "wheels").glob("[!.]*") if path.name not in used]
-        return self._leftover("wheel", paths, "no environment uses this wheel")
-
-    def _unused_packages(self, stay: set[str]) -> list[Leftover]:
-        unused = unused_packages(self.store, [EnvironmentId.parse(name) for name in stay])
-        paths = [Path(package.path) for package in unused]
-        return self._leftover("package", paths, "no environment uses this package in Spack's store")
 
     def _leftover(self, kind: str, paths: Iterable[Path], why: str) -> list[Leftover]:
         found = []
@@ -246,7 +269,7 @@ class Remover:
                 self.store.generations.held(env.arch, f"removes {env}"),
             ):
                 (now,) = self.residents([env])
-                if now.module or now.pinned is not None or now.used_by:
+                if now.module or now.newer or now.pinned is not None or now.used_by:
                     return now.protection
                 trash = self.store.set_aside(str(self.store.layout.prefix(env)))
         except StoreError as error:
@@ -322,6 +345,17 @@ class Remover:
         todo = [one for one in packages if one.path in unused]
         kept += uninstall(self.store, [one.path for one in todo])
         return [one for one in todo if not os.path.lexists(one.path)], kept
+
+
+def _read(
+    read: Callable[[], Generation | None], generations: Generations, folder: Path
+) -> tuple[Generation, str | None]:
+    """A generation, and why only a newer version can read it: then, or if it is damaged, only its modules are known."""
+    try:
+        return read() or Generation(), None
+    except StoreError as error:
+        newer = error.message if error.kind == "newer" else None
+        return Generation(modules=generations.modules_in(folder)), newer
 
 
 def removed_for(resident: Resident) -> str:

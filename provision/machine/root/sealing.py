@@ -16,7 +16,7 @@ from typing import Any
 
 from provision import __version__
 from provision.errors import StoreError
-from provision.machine.files.disk import disk_error, sha256_of, write
+from provision.machine.files.disk import disk_error, record_error, sha256_of, write
 from provision.machine.files.durable import sync_folder
 from provision.machine.files.file_tree import first_of, make_read_only, measure, packages_beside
 from provision.machine.files.own_files import copy_own
@@ -192,12 +192,8 @@ def read_description(store: Store, env: EnvironmentId) -> Description:
     try:
         return Description.from_dict(_object(store, path))
     except ValueError as error:
-        raise StoreError(
-            f"`{path}` cannot be used",
-            evidence=[str(error)],
-            hint="`provision build --rebuild` builds the environment again, beside this one",
-            kind="damaged-record",
-        ) from error
+        hint = "`provision build --rebuild` builds the environment again, beside this one"
+        raise record_error(error, path, hint) from error
 
 
 def _read_verdict(store: Store, env: EnvironmentId, forced: str | None) -> ProofResult:

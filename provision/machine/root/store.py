@@ -17,7 +17,7 @@ from pathlib import Path
 
 from provision.errors import StoreError
 from provision.machine.files.beneath import change_mode, change_modes
-from provision.machine.files.disk import JSON, disk_error, json_object, write
+from provision.machine.files.disk import JSON, disk_error, json_object, record_error, write
 from provision.machine.files.who_may_write import user_name
 from provision.machine.root.downloads import Downloads
 from provision.machine.root.generations import Generations
@@ -31,7 +31,6 @@ from provision.model.quoting import bash
 from provision.model.receipt import Receipt
 from provision.model.record import Record
 from provision.model.sharing import Sharing
-from provision.model.stored import NewerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,26 +120,15 @@ class Store:
         """The record of an environment; None until it is published.
 
         Raises:
-            StoreError: the record is damaged.
+            StoreError: the record is damaged, or a newer version wrote it.
         """
         path = Path(self.layout.records_folder(env) / "record.json")
         try:
             content = self.shared.read(path)
             return None if content is None else Record.from_dict(json_object(content))
-        except NewerError as error:
-            raise StoreError(
-                f"`{path}` can only be read by a newer version of provision",
-                evidence=[str(error)],
-                hint="update this installation; until then it changes nothing of this environment",
-                kind="newer",
-            ) from error
         except (OSError, ValueError) as error:
-            raise StoreError(
-                f"`{path}` is damaged",
-                evidence=[getattr(error, "strerror", None) or str(error)],
-                hint="run the `provision build` of this environment again: it writes the record again",
-                kind="damaged-record",
-            ) from error
+            hint = "run the `provision build` of this environment again: it writes the record again"
+            raise record_error(error, path, hint) from error
 
     def records(self, module: str | None = None) -> list[JSON]:
         """The records that are not damaged, as JSON: of all environments, or of those of this module."""

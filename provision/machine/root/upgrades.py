@@ -13,14 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from provision.errors import ConfigError, ProvisionError, StoreError
-from provision.machine.files.disk import remove, write
+from provision.errors import ConfigError, ProvisionError
+from provision.machine.files.disk import json_object, record_error, remove, write
 from provision.machine.root.generations import Change
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
 from provision.machine.sharing.locks import Lock
 from provision.model.layout import EnvironmentId
-from provision.model.stored import NewerError
 from provision.model.upgrade import ArchUpgrade, Upgrade, UpgradeState
 
 FILE = "upgrade.json"
@@ -65,21 +64,15 @@ class Upgrades:
         """The last upgrade; None if there was none.
 
         Raises:
-            StoreError: its file is damaged.
+            StoreError: its file is damaged, or a newer version wrote it.
         """
         path = self.folder / FILE
         try:
             content = self.store.shared.read(path)
-            return None if content is None else Upgrade.from_dict(json.loads(content))
-        except NewerError as error:
-            raise StoreError(f"`{path}` is of a newer version", evidence=[str(error)], kind="newer") from error
-        except (OSError, ValueError, RecursionError, AttributeError) as error:
-            raise StoreError(
-                f"`{path}` is damaged",
-                evidence=[str(error)],
-                hint=f"`rm {path}`, then `provision upgrade` makes a new one; `provision rollback` goes back on one arch",
-                kind="damaged-record",
-            ) from error
+            return None if content is None else Upgrade.from_dict(json_object(content))
+        except (OSError, ValueError, AttributeError) as error:
+            hint = f"`rm {path}`, then `provision upgrade` makes a new one; `provision rollback` goes back on one arch"
+            raise record_error(error, path, hint) from error
 
     def begin(self, upgrade: Upgrade, newer: Path) -> Upgrade:
         """Keep the locks of the folder `newer`, and those that they replace.

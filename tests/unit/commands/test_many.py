@@ -52,3 +52,9 @@ def test_a_list_reads_each_record_once_and_no_receipt(reads: Reads) -> None:
     found = reads("list", "--json")
     assert {name: times for name, times in found.items() if times > 1 and name.endswith("/record.json")} == {}
     assert not [name for name in found if "/receipts/" in name or name.endswith("/verdict.json")]
+
+
+def test_a_prune_reads_each_generation_and_each_record_once(reads: Reads) -> None:
+    found = reads("prune", "--json")
+    assert any(name.startswith("modules/.generations/") for name in found)
+    assert {name: times for name, times in found.items() if times > 1} == {}

@@ -111,11 +111,18 @@ def test_a_pin_protects_until_it_is_taken_off(store: Store, capsys: Captured) ->
     assert call("pin", str(OLD), "--reason", "a\nb", "--json") == 2
 
 
-def test_what_a_process_of_this_machine_uses_stays(store: Store, capsys: Captured) -> None:
+def test_what_a_process_of_this_machine_uses_stays(
+    store: Store, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
     grow_old(store, OLD)
     with subprocess.Popen(["sleep", "60"], cwd=store.layout.prefix(OLD)) as sleeping:
         try:
             assert pruned(capsys, "--keep", "0")[0] == []
+            by_link = tmp_path / "by_link"
+            by_link.symlink_to(store.root)
+            monkeypatch.setenv("PROVISION_ROOT", str(by_link))
+            assert pruned(capsys, "--keep", "0")[0] == [], "the kernel knows the path without links only"
+            monkeypatch.setenv("PROVISION_ROOT", str(store.root))
         finally:
             sleeping.kill()
     assert pruned(capsys, "--keep", "0")[0] == ["0000000000"]
@@ -193,6 +200,42 @@ def test_a_scheduler_that_does_not_answer_stops_prune(
         in_use.running_jobs("slurm")
     assert "`squeue` works" in str(caught.value.hint)
     words("prune", "\n".join(caught.value.to_lines()))
+
+
+def make_newer(path: Path) -> None:
+    """Let a file be one of the next version, which this one cannot read."""
+    path.write_text(json.dumps({**json.loads(path.read_text()), "schema": 2}))
+
+
+@pytest.mark.parametrize("name", ["record.json", "description.json", "manifest.json"])
+def test_an_environment_of_a_newer_version_stays_and_so_do_all_wheels(
+    name: str, store: Store, capsys: Captured, words: Words
+) -> None:
+    for env in (OLD, HALF):
+        grow_old(store, env)
+    make_newer(Path(store.layout.records_folder(OLD)) / name)
+    going, kinds, _ = pruned(capsys, "--keep", "0", "--older", "0", "--yes")
+    assert (going, kinds) == (["2222222222"], ["build"])
+    assert call("remove", str(OLD), "--yes", "--json") == 2
+    error = envelope(capsys)["error"]
+    assert error["kind"] == "protected" and name in error["evidence"][0]
+    words("remove", error["evidence"][0])
+    assert "newer" in (Remover(store).remove(OLD) or ""), "a newer one may write it after the plan"
+    assert OLD in store.environments()
+
+
+def test_an_unfinished_environment_of_a_newer_version_stays(store: Store, capsys: Captured) -> None:
+    make_newer(Path(store.layout.records_folder(HALF)) / "receipts/create.json")
+    assert pruned(capsys, "--keep", "0", "--older", "0")[0] == ["0000000000"]
+
+
+def test_an_arch_whose_modules_a_newer_version_wrote_keeps_everything(store: Store, capsys: Captured) -> None:
+    make_newer(store.generations.folder("knl", 1) / "generation.json")
+    rules = ("--keep", "0", "--older", "0", "--generations", "0")
+    going, kinds, _ = pruned(capsys, *rules)
+    assert len(going) == 2 and "generation" not in kinds
+    make_newer(store.generations.folder("knl", 2) / "generation.json")
+    assert pruned(capsys, *rules)[:2] == ([], ["build"])
 
 
 @pytest.mark.parametrize(
