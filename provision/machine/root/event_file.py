@@ -48,8 +48,12 @@ def to_file(path: Path) -> Iterator[Listener]:
             file.write(emit_event(event))
             file.flush()
 
-    with file:
+    try:
         yield listen
+    finally:
+        # What could not be written is tried again, and its error would hide the one that ends the build.
+        with contextlib.suppress(OSError):
+            file.close()
 
 
 @contextlib.contextmanager

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
 import json
 import os
 import subprocess
@@ -17,9 +19,12 @@ from parts.disks import files_below, fill
 from parts.records import make_record, publish
 from provision.errors import StoreError
 from provision.machine.files.disk import read_json, sha256_of, write
+from provision.machine.root import event_file
+from provision.machine.root.event_file import shown_to_waiting, to_file
 from provision.machine.root.existing import existing
 from provision.machine.root.removing import Remover
 from provision.machine.root.store import Store
+from provision.model.event import Event
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.receipt import Receipt
 
@@ -302,6 +307,39 @@ def test_a_full_disk_is_an_error_when_a_lock_is_taken(small_disk: Path) -> None:
     fill(small_disk)
     with pytest.raises(StoreError, match="the disk is full"), store_at(small_disk).held(small_disk / "a.lock", {}):
         pass
+
+
+def test_a_disk_that_stays_full_is_called_full_to_the_end_and_leaves_no_lock(small_disk: Path) -> None:
+    """The files of locks and events are written all the time, and when they are closed."""
+    store = store_at(small_disk)
+    path = Path(store.layout.lock(ENV))
+    with (
+        pytest.raises(StoreError, match="the disk is full"),
+        store.held(path, {}) as lock,
+        shown_to_waiting(store, ENV, lock) as listen,
+    ):
+        fill(small_disk)
+        for _ in range(3):
+            listen(Event(kind="say", text="x" * 3000))
+        store.write_receipt(ENV, Receipt(step="create", seconds=1, host="n"))
+    assert not list(path.parent.iterdir())
+
+
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS])
+def test_events_that_cannot_be_written_hide_no_error(
+    code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Disk(io.RawIOBase):
+        def writable(self) -> bool:
+            return True
+
+        def write(self, _: object) -> int:
+            raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(event_file, "open_own", lambda _: io.TextIOWrapper(io.BufferedWriter(Disk())))
+    with pytest.raises(StoreError, match="what ended the build"), to_file(tmp_path / "events") as listen:
+        listen(Event(kind="say", text="x"))
+        raise StoreError("what ended the build")
 
 
 def test_a_full_disk_is_an_error_when_a_generation_is_copied(small_disk: Path) -> None:
