@@ -14,7 +14,7 @@ import shutil
 import socket
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from provision.errors import StoreError
 from provision.machine.files.disk import disk_error, json_object, record_error, sha256_of, write
@@ -81,20 +81,11 @@ class Generations:
             return None
         return int(name) if name.isdigit() else None
 
-    def read(self, arch: str, number: int) -> Generation | None:
-        """One generation; None if it does not exist.
-
-        Raises:
-            StoreError: its description is damaged.
-        """
-        folder = self.folder(arch, number)
-        return self._read(folder) if folder.is_dir() else None
-
     def published(self, arch: str) -> Generation:
         """What users of the arch can load now.
 
         Raises:
-            StoreError: the description of the generation is damaged.
+            StoreError: the description of the generation is damaged, or a newer version wrote it.
         """
         pointer = self.pointer(arch)
         return self._read(pointer) if pointer.is_dir() else Generation()
@@ -119,6 +110,13 @@ class Generations:
             )
         except (OSError, ValueError) as error:
             raise record_error(error, path, "`provision rollback` goes back to the generation before it") from error
+
+    def look(self, folder: Path) -> tuple[Generation, str | None]:
+        """A generation in this folder, and why only a newer version can read it: then, or if it is damaged, its modules alone."""
+        try:
+            return self._read(folder), None
+        except StoreError as error:
+            return Generation(modules=self.modules_in(folder)), error.message if error.kind == "newer" else None
 
     def modules_in(self, folder: Path) -> dict[str, str]:
         """The modules of the generation in this folder, each with its environment; what cannot be read is omitted."""
@@ -283,8 +281,6 @@ def _write_files(folder: Path, before: Generation, after: Generation, texts: Map
 
 def files_of(module: str) -> list[str]:
     """The files of a module in a generation: one for each kind of modulefile, and the name of its environment."""
-    from pathlib import PurePosixPath
-
     name, _, version = module.rpartition("/")
     return [
         *(str(modulefile_path(PurePosixPath(kind), kind, name, version)) for kind in KINDS),

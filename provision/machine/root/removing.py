@@ -17,7 +17,6 @@ from provision.errors import StoreError
 from provision.machine.files.disk import JSON, json_object, record_error, write
 from provision.machine.files.who_may_write import user_name
 from provision.machine.probes.in_use import processes_below
-from provision.machine.root.generations import Generations
 from provision.machine.root.spack_store import uninstall, unused_packages
 from provision.machine.root.store import Store
 from provision.machine.sharing.claims import describe_holder
@@ -114,17 +113,15 @@ class Remover:
         pointer = generations.pointer(arch)
         with contextlib.suppress(OSError):
             since = pointer.lstat().st_mtime
-        now, newer = _read(lambda: generations.published(arch), generations, pointer)
-        old = [self._generation(arch, number)[0] for number in generations.numbers(arch)]
+        now, newer = generations.look(pointer)
+        old = [self._look_back(generations.folder(arch, number))[0] for number in generations.numbers(arch)]
         ever = frozenset(environment for generation in old for environment in generation.modules.values())
         return Loads(now=now, ever=ever, since=since, newer=newer)
 
-    def _generation(self, arch: str, number: int) -> tuple[Generation, str | None]:
-        """A generation, and why only a newer version can read it. It is never changed, so it is read once."""
-        generations = self.store.generations
-        folder = generations.folder(arch, number)
+    def _look_back(self, folder: Path) -> tuple[Generation, str | None]:
+        """A generation by its number: see `Generations.look`. It is never changed, so it is read once."""
         if folder not in self._known:
-            self._known[folder] = _read(lambda: generations.read(arch, number), generations, folder)
+            self._known[folder] = self.store.generations.look(folder)
         return self._known[folder]
 
     def _jobs_since(self, since: float) -> tuple[str, ...]:
@@ -138,26 +135,18 @@ class Remover:
 
     def _look(self, env: EnvironmentId, *, finished: bool) -> tuple[tuple[int, int], frozenset[str], str | None]:
         """Bytes and files of an environment, the wheels that it was built with, and what only a newer version can read."""
-        records, receipts = Path(self.store.layout.records_folder(env)), () if finished else ("receipts/*.json",)
-        size, used, newer = None, set(), None
-        for path in (*map(records.joinpath, READ), *(path for part in receipts for path in records.glob(part))):
+        records, found, newer = Path(self.store.layout.records_folder(env)), [], None
+        for path in (*map(records.joinpath, READ), *(() if finished else records.glob("receipts/*.json"))):
             try:
-                one = READ.get(path.name, Receipt.from_dict)(json_object(self.store.shared.read(path) or b"{}"))
+                content = json_object(self.store.shared.read(path) or b"{}")
+                found.append(READ.get(path.name, Receipt.from_dict)(content))
             except NewerError as error:
                 newer = record_error(error, path, "").message
             except (OSError, ValueError):
                 continue  # it is missing or damaged
-            else:
-                match one:
-                    case ManifestHead():
-                        size = one.size, one.files
-                    case Receipt():
-                        wheel = one.details.get("wheel")
-                        used.add(wheel.get("key") if isinstance(wheel, Mapping) else None)
-                    case _:
-                        used.add(one.wheel)
-        wheels = frozenset(key for key in used if isinstance(key, str))
-        return size or size_below(Path(self.store.layout.prefix(env))), wheels, newer
+        wheels = frozenset(one.wheel for one in found if isinstance(one, Record | Description) and one.wheel)
+        heads = [(one.size, one.files) for one in found if isinstance(one, ManifestHead)]
+        return heads[0] if heads else size_below(Path(self.store.layout.prefix(env))), wheels, newer
 
     # Pins
 
@@ -240,10 +229,11 @@ class Remover:
             current = generations.current(arch)
             old = [number for number in generations.numbers(arch) if number != current]
             for number in old[: max(0, len(old) - keep)]:
-                if self._generation(arch, number)[1]:
-                    continue
-                why = f"generation {number} of arch {arch}; the newest {keep} stay"
-                found += self._leftover("generation", [generations.folder(arch, number)], why)
+                folder = generations.folder(arch, number)
+                if self._look_back(folder)[1] is None:
+                    found += self._leftover(
+                        "generation", [folder], f"generation {number} of arch {arch}; the newest {keep} stay"
+                    )
         return found
 
     def _leftover(self, kind: str, paths: Iterable[Path], why: str) -> list[Leftover]:
@@ -299,38 +289,30 @@ class Remover:
                 else:
                     why = why or removed_for(decision.resident)
                     kept.append(f"{decision.resident.environment}: {why}")
-        packages = [leftover for leftover in leftovers if leftover.kind == "package"]
-        gone_packages, lines = self._uninstall(packages)
+        gone_packages, lines = self._uninstall([leftover for leftover in leftovers if leftover.kind == "package"])
         gone, kept = [*gone, *gone_packages], [*kept, *lines]
         for leftover in leftovers:
-            if leftover.kind == "package":
-                continue
-            if leftover.kind == "lock":
-                with self.store.held(Path(leftover.path), {"does": "removes it"}, Waiting(says=lambda _: None)):
-                    pass  # whoever waits for it goes on
-            elif leftover.kind == "generation":
-                number = int(Path(leftover.path).name)
-                arch = Path(leftover.path).parent.name
-                with self.store.generations.held(arch, "removes old generations"):
-                    if self.store.generations.current(arch) == number:
-                        kept.append(f"{leftover.path}: users load it")
-                        continue
-                    self.store.remove(leftover.path)
-            else:
-                why = self._remove_leftover(Path(leftover.path))
-                if why is not None:
+            if leftover.kind != "package":
+                why = self._remove_leftover(leftover)
+                if why is None:
+                    gone.append(leftover)
+                else:
                     kept.append(f"{leftover.path}: {why}")
-                    continue
-            gone.append(leftover)
         return gone, kept
 
-    def _remove_leftover(self, path: Path) -> str | None:
+    def _remove_leftover(self, leftover: Leftover) -> str | None:
         """Remove what no environment needs; returns why it stays after all."""
-        modules = self.store.root / "modules"
+        path, modules, generations = Path(leftover.path), self.store.root / "modules", self.store.generations
         arch = path.name[1:].rsplit(".", 2)[0] if path.parent == modules else path.parent.name
-        locked = self.store.generations.held(arch, "changes what users load") if modules in path.parents else None
         try:
-            with locked or contextlib.nullcontext():  # a run that publishes has such files too
+            if leftover.kind == "lock":
+                with self.store.held(path, {"does": "removes it"}, Waiting(says=lambda _: None)):
+                    return None  # whoever waits for it goes on
+            # A run that publishes has such files too.
+            locked = generations.held(arch, "changes what users load") if modules in path.parents else None
+            with locked or contextlib.nullcontext():
+                if leftover.kind == "generation" and generations.current(arch) == int(path.name):
+                    return "users load it"
                 self.store.remove(str(path))
         except StoreError as error:
             return error.message
@@ -345,17 +327,6 @@ class Remover:
         todo = [one for one in packages if one.path in unused]
         kept += uninstall(self.store, [one.path for one in todo])
         return [one for one in todo if not os.path.lexists(one.path)], kept
-
-
-def _read(
-    read: Callable[[], Generation | None], generations: Generations, folder: Path
-) -> tuple[Generation, str | None]:
-    """A generation, and why only a newer version can read it: then, or if it is damaged, only its modules are known."""
-    try:
-        return read() or Generation(), None
-    except StoreError as error:
-        newer = error.message if error.kind == "newer" else None
-        return Generation(modules=generations.modules_in(folder)), newer
 
 
 def removed_for(resident: Resident) -> str:
