@@ -199,7 +199,7 @@ def make_site(folder: Path) -> TinySite:
     (folder / "old" / "pip" / "__init__.py").touch()
     (folder / "old" / "pip" / "__main__.py").write_text(program)
     make_wheel(folder, "pip", version, {"pip/__init__.py": f'__version__ = "{version}"\n', "pip/__main__.py": program})
-    site.store.downloads.make_wheelhouse()
+    site.store.shared.make(site.store.downloads.wheelhouse)
     add_lock(site, "tiny", TAG, {**framework(site, "tensorflow_cpu", TENSORFLOW), **horovod(site, HOROVOD)})
     add_lock(site, "tinympi", TAG, {"tinympi": MPICH})
     add_lock(site, "build", TAG, {"tinybuild": "1.0"})

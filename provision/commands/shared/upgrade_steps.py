@@ -12,10 +12,10 @@ from provision.commands.shared.target import Target, make_target
 from provision.errors import ConfigError
 from provision.machine.root.existing import existing
 from provision.machine.terminal.console import say
+from provision.model.layout import EnvironmentId
 
 if TYPE_CHECKING:
     from provision.model.facts import Facts, Interpreter
-    from provision.model.layout import EnvironmentId
     from provision.model.plan import Plan
     from provision.model.request import Request
     from provision.planning.upgrade_changes import UpgradeChanges
@@ -72,21 +72,20 @@ def find_parts(args: argparse.Namespace, site: Site) -> list[Part]:
     Raises:
         ConfigError: there is no such stack or arch, or users load the stack on none.
     """
-    from provision.machine.root.upgrades import environment_of
-
     names = list(dict.fromkeys(args.archs or [arch.name for arch in site.archs]))
     parts = []
     for name in names:
         target = dataclasses.replace(make_target(site, name, args.stack), publish=False)
-        loaded = target.store.pointers().values()
+        loaded = target.store.pointers()
         if args.archs is None and not any(
-            record["stack"] == target.stack.name and record["environment"] in loaded
+            record["stack"] == target.stack.name and record["environment"] in loaded.values()
             for record in target.store.records(target.stack.module)
         ):
             continue
         facts = target.observe()
         request = target.request(facts)
-        before = environment_of(target.store, plan_of(request, facts, target).environment.pointer)
+        found = loaded.get(plan_of(request, facts, target).environment.pointer)
+        before = EnvironmentId.parse(found) if found else None
         record = target.store.record(before) if before else None
         if args.archs or (record is not None and record.stack == target.stack.name):
             parts.append(Part(target=target, facts=facts, before=before))

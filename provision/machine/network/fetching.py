@@ -44,7 +44,7 @@ def fetch_lock(store: Store, lock: Lock, request: Request) -> None:
 
 def fetch_packages(store: Store, lock: FetchLock) -> None:
     """Download into a temporary folder, move complete files to the wheelhouse, then write the receipt."""
-    store.downloads.make_wheelhouse()
+    store.shared.make(store.downloads.wheelhouse)
     with tempfile.TemporaryDirectory(prefix=".fetch-", dir=str(store.layout.wheelhouse)) as scratch:
         requirements = Path(scratch) / "requirements.txt"
         requirements.write_text(lock.requirements, encoding="utf-8")

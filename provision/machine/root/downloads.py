@@ -16,7 +16,6 @@ from pathlib import Path
 from provision.errors import StoreError
 from provision.machine.files.disk import disk_error, has_sha256, sha256_of, size_of, write
 from provision.machine.sharing.shared_root import SharedRoot
-from provision.model.layout import Layout
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,14 +25,9 @@ class Downloads:
     shared: SharedRoot
 
     @property
-    def layout(self) -> Layout:
-        """The paths below the root."""
-        return self.shared.layout
-
-    @property
     def wheelhouse(self) -> Path:
         """The folder of fetched packages."""
-        return Path(self.layout.wheelhouse)
+        return Path(self.shared.layout.wheelhouse)
 
     def fetched(self) -> frozenset[str]:
         """The sha256 of each lock whose packages are all in the wheelhouse with their full size."""
@@ -53,15 +47,7 @@ class Downloads:
 
     def sources(self) -> frozenset[str]:
         """The names of the downloaded source packages."""
-        return frozenset(path.name for path in Path(self.layout.sources).glob("[!.]*"))
-
-    def make_wheelhouse(self) -> None:
-        """Make the folder of fetched packages.
-
-        Raises:
-            StoreError: the folder cannot be made.
-        """
-        self.shared.make(self.wheelhouse)
+        return frozenset(path.name for path in Path(self.shared.layout.sources).glob("[!.]*"))
 
     def keep_fetched(self, folder: Path, sha256: str, lock: str) -> None:
         """Move the downloaded packages of a lock to the wheelhouse, then write its receipt.

@@ -19,7 +19,6 @@ from provision.machine.root.generations import Change
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
 from provision.machine.sharing.locks import Lock
-from provision.model.layout import EnvironmentId
 from provision.model.upgrade import ArchUpgrade, Upgrade, UpgradeState
 
 FILE = "upgrade.json"
@@ -196,9 +195,3 @@ def refuse_unwritable(locks: Sequence[Path], stack: str) -> None:
                 hint=f"copy `{folder}/{stack}.in` and its locks to `requirements/` of your own configuration folder "
                 "(`$PROVISION_CONFIG`), then run the same command again",
             )
-
-
-def environment_of(store: Store, pointer: str) -> EnvironmentId | None:
-    """The environment that users get at this pointer; None if nothing is published there."""
-    found = store.pointers().get(pointer)
-    return EnvironmentId.parse(found) if found else None

@@ -112,7 +112,7 @@ def test_downloads_are_for_the_python_and_cpu_of_the_nodes() -> None:
 def downloads(root: Path) -> Downloads:
     """The downloads below this root, with a wheelhouse."""
     downloads = Downloads(SharedRoot(Layout(PurePosixPath(root))))
-    downloads.make_wheelhouse()
+    downloads.shared.make(downloads.wheelhouse)
     return downloads
 
 
