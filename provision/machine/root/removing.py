@@ -150,15 +150,10 @@ class Remover:
 
     # Pins
 
-    def pin_path(self, env: EnvironmentId) -> Path:
-        """The file that keeps an environment from being removed."""
-        return Path(self.store.layout.pin(env))
-
     def pin(self, env: EnvironmentId) -> str | None:
         """Why an environment is pinned; None if it is not."""
-        path = self.pin_path(env)
         try:
-            content = self.store.shared.read(path)
+            content = self.store.shared.read(Path(self.store.layout.pin(env)))
         except OSError:
             return "there is a pin, but it cannot be read"
         return None if content is None else content.decode("utf-8", "replace").strip()
@@ -169,12 +164,11 @@ class Remover:
         Raises:
             StoreError: the file cannot be written.
         """
-        path = self.pin_path(env)
+        path = Path(self.store.layout.pin(env))
         if reason is None:
             self.store.remove(str(path))
-            return
-        self.store.shared.make(path.parent)
-        write(path, f"{reason}\n")
+        else:
+            write(self.store.shared.make(path.parent) / path.name, f"{reason}\n")
 
     # What no environment needs
 
@@ -267,7 +261,8 @@ class Remover:
                 raise
             return error.message
         self.store.delete(trash)
-        for path in (self.store.layout.build(env), self.store.layout.log(env, "x").parent, self.pin_path(env)):
+        layout = self.store.layout
+        for path in (layout.build(env), layout.log(env, "x").parent, layout.pin(env)):
             self.store.remove(str(path))
         return None
 
@@ -279,26 +274,20 @@ class Remover:
         Raises:
             StoreError: something cannot be removed; what was removed before stays removed.
         """
-        gone: list[Resident | Leftover] = []
-        kept = []
-        for decision in decisions:
-            if decision.removes:
-                why = self.remove(EnvironmentId.parse(decision.resident.environment))
-                if why is None and decision.resident.foreign is None:
-                    gone.append(decision.resident)
-                else:
-                    why = why or removed_for(decision.resident)
-                    kept.append(f"{decision.resident.environment}: {why}")
-        gone_packages, lines = self._uninstall([leftover for leftover in leftovers if leftover.kind == "package"])
-        gone, kept = [*gone, *gone_packages], [*kept, *lines]
+        stays: dict[str, str | None] = {}
+        residents = [decision.resident for decision in decisions if decision.removes]
+        for one in residents:
+            why = self.remove(EnvironmentId.parse(one.environment))
+            stays[one.environment] = why or (removed_for(one) if one.foreign else None)
+        stays |= self._uninstall([leftover.path for leftover in leftovers if leftover.kind == "package"])
         for leftover in leftovers:
             if leftover.kind != "package":
-                why = self._remove_leftover(leftover)
-                if why is None:
-                    gone.append(leftover)
-                else:
-                    kept.append(f"{leftover.path}: {why}")
-        return gone, kept
+                stays[leftover.path] = self._remove_leftover(leftover)
+        gone: list[Resident | Leftover] = [
+            *(one for one in residents if stays[one.environment] is None),
+            *(leftover for leftover in leftovers if stays[leftover.path] is None),
+        ]
+        return gone, [f"{name}: {why}" for name, why in stays.items() if why]
 
     def _remove_leftover(self, leftover: Leftover) -> str | None:
         """Remove what no environment needs; returns why it stays after all."""
@@ -318,15 +307,13 @@ class Remover:
             return error.message
         return f"`{user_name(path.lstat().st_uid)}` owns it" if os.path.lexists(path) else None
 
-    def _uninstall(self, packages: Sequence[Leftover]) -> tuple[list[Leftover], list[str]]:
-        """Let Spack remove what still no environment uses; returns what is gone, and a line for each that stays."""
+    def _uninstall(self, packages: Sequence[str]) -> dict[str, str | None]:
+        """Let Spack remove the packages in these folders that still no environment uses; returns why one stays after all."""
         if not packages:
-            return [], []
+            return {}
         unused = {package.path for package in unused_packages(self.store, self.store.environments())}
-        kept = [f"{one.path}: an environment uses it now" for one in packages if one.path not in unused]
-        todo = [one for one in packages if one.path in unused]
-        kept += uninstall(self.store, [one.path for one in todo])
-        return [one for one in todo if not os.path.lexists(one.path)], kept
+        stays = uninstall(self.store, [path for path in packages if path in unused])
+        return {path: stays.get(path) if path in unused else "an environment uses it now" for path in packages}
 
 
 def removed_for(resident: Resident) -> str:

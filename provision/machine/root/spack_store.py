@@ -80,8 +80,8 @@ def _used_by(store: Store, env: EnvironmentId) -> set[str] | None:
     return set(packages) if isinstance(packages, Mapping) else None
 
 
-def uninstall(store: Store, paths: Sequence[str]) -> list[str]:
-    """Let Spack uninstall the packages in these folders; returns a line for each that stays.
+def uninstall(store: Store, paths: Sequence[str]) -> dict[str, str]:
+    """Let Spack uninstall the packages in these folders; returns why, for each that stays.
 
     Raises:
         StoreError: the configuration for Spack cannot be written.
@@ -90,9 +90,9 @@ def uninstall(store: Store, paths: Sequence[str]) -> list[str]:
     hashes = [known[path] for path in paths if path in known]
     setup = read_setup(store)
     if setup is None:
-        return [f"{path}: no Spack is set up, which removes it: `provision spack setup`" for path in paths]
+        return dict.fromkeys(paths, "no Spack is set up, which removes it: `provision spack setup`")
     if not hashes:
-        return []
+        return {}
     folder = Path(store.layout.spack_cache) / "uninstall"
     write(folder / "config.yaml", program.configuration(store.layout, str(folder / "stage"), 1))
     write(folder / "repos.yaml", "# Written by provision: no package is needed to remove one.\nrepos:: {}\n")
@@ -101,7 +101,7 @@ def uninstall(store: Store, paths: Sequence[str]) -> list[str]:
     argv = program.argv(spack, str(folder), "", *words)
     done = capture(argv, dict(program.environ(store.layout, spack)), UNINSTALL_LIMIT_S)
     why = next((line for line in done.stderr.splitlines() if "Error" in line), f"`spack` ended with {done.returncode}")
-    return [f"{path}: {why}" for path in paths if os.path.lexists(path)]
+    return {path: why for path in paths if os.path.lexists(path)}
 
 
 def uninstall_command(store: Store, prefix: str, path: str) -> str | None:
