@@ -46,8 +46,6 @@ END_S = 12.0
 MOST_CHANGES = {"build": 160, "publish": 80, "rollback": 9, "verify": 22, "remove": 120, "prune": 140}
 # The same as the library of C sees it: what is written, synced and given a mode counts too.
 MOST_CALLS = {"build": 750, "publish": 100, "rollback": 15, "verify": 18, "remove": 235, "prune": 265}
-# What is wrong today, and is being corrected: `event_file.to_file`, and what `removing.TRASH` does not name.
-KNOWN = re.compile(r"reported as bug: a bug in provision: OSError|left behind: (logs/|envs/.*/\.candidate\.removed)")
 ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
 
 
@@ -342,7 +340,7 @@ def failed(torture: Torture, verb: str, number: int, at: int, *, ever: bool) -> 
         wrong += [] if clear else [f"{os.strerror(number)} is reported as {error['kind']}: {said}"]
     wrong += [] if torture.seen() in (before, after) else [f"after {verb} users see {torture.seen()}"]
     when = f"{errno.errorcode[number]} at change {at} of {verb}{' and later' * ever}"
-    return [f"{when}: {line}" for line in wrong + run_again(torture, verb) if not KNOWN.search(line)]
+    return [f"{when}: {line}" for line in wrong + run_again(torture, verb)]
 
 
 def judge_end(torture: Torture, name: str, code: int, stderr: str) -> list[str]:

@@ -75,7 +75,7 @@ COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")
 # Steps that change no file of the environment.
 READING = ("inspect", "candidate", "proof", "publish")
 # Operations whose programs write to the prefix; a proof and an inspection only read it.
-BY_PROGRAMS = (Command, InstallWheel, RunSpack)
+BY_PROGRAMS = (Command, InstallWheel, RunSpack, Prove)
 UNPROVED = "none yet: this module is a candidate"
 
 

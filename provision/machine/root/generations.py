@@ -120,8 +120,12 @@ class Generations:
 
     def modules_in(self, folder: Path) -> dict[str, str]:
         """The modules of the generation in this folder, each with its environment; what cannot be read is omitted."""
-        modules = {}
-        for path in sorted(folder.glob("environments/*/*")):
+        modules: dict[str, str] = {}
+        try:
+            paths = sorted(folder.glob("environments/*/*"))
+        except OSError:  # it is removed, or exchanged, meanwhile
+            return modules
+        for path in paths:
             with contextlib.suppress(OSError, UnicodeDecodeError):
                 text = (self.shared.read(path) or b"").decode().strip()
                 if text:

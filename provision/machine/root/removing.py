@@ -35,8 +35,17 @@ from provision.schedulers.status import RunningJob
 
 # Where runs write beside what they replace, and rename what they remove.
 TRASH = (
-    *("envs/*/*/.*", "wheels/.*", "modules/.*", "modules/.generations/*/.*", "build/*/.*", "logs/*/*/.*"),
-    *("verified/*/.*", "pins/*/.*", "locks/.*", "upgrades/*/.*", "upgrades/*/*/.*"),
+    *("envs/*/*/.*", "envs/*/*/[!.]*/.provision/.*", "wheels/.*", "modules/.*", "modules/.generations/*/.*"),
+    *(
+        "build/*/.*",
+        "logs/*/.*",
+        "logs/*/*/.*",
+        "verified/*/.*",
+        "pins/*/.*",
+        "locks/.*",
+        "upgrades/*/.*",
+        "upgrades/*/*/.*",
+    ),
 )
 
 
