@@ -165,7 +165,6 @@ def _refuse_login_node(args: argparse.Namespace) -> None:
 def plan_and_build(args: argparse.Namespace, write_event: Listener | None = None) -> Outcome:
     """Build on this machine; `write_event` also gets every event."""
     from provision.commands.shared.node import observe_node, problems_of
-    from provision.machine.root.damage import find_damage
     from provision.model.problem import raise_problems
     from provision.planning.planner import make_plan
     from provision.planning.preflight import blockers, network_problems
@@ -178,10 +177,9 @@ def plan_and_build(args: argparse.Namespace, write_event: Listener | None = None
     plan = make_plan(request, facts, existing(target.store, target.stack.module))
     if expected is not None:
         _refuse_drift(expected, plan, facts)
-    damaged = find_damage(target.store, plan)
     # A build that was killed after its last step left its lock, and maybe programs that it had started.
     left = target.store.is_left(Path(target.store.layout.lock(plan.environment)))
-    if plan.done and not damaged and not left:
+    if plan.done and not left:
         return _outcome(target, plan, nothing_to_do(args))
     if not plan.done:
         installed = is_installed(plan)
@@ -206,9 +204,7 @@ def plan_and_build(args: argparse.Namespace, write_event: Listener | None = None
         plan = _build(args, target, request, facts, plan, events)
         if not plan.done and not args.no_publish:
             after_publish(target.site, target.store, "build", plan.environment.arch, str(plan.environment))
-        idle = "nothing to do: another process built it meanwhile"
-        if damaged or left:
-            idle = "repaired" if damaged else nothing_to_do(args)
+        idle = nothing_to_do(args) if left else "nothing to do: another process built it meanwhile"
     return _outcome(target, plan, idle if plan.done else done)
 
 
@@ -217,15 +213,12 @@ def _build(
 ) -> Plan:
     """Carry the plan out under its lock; if another process holds it, wait, and then plan again."""
     from provision.machine.install.executor import Executor
-    from provision.machine.root.damage import repair
     from provision.machine.root.event_file import shown_to_waiting, to_all
-    from provision.model.event import Event, plan_event
+    from provision.model.event import plan_event
     from provision.planning.planner import make_plan
 
     store = target.store
     with locked(args, target, plan, listen) as lock:
-        for line in repair(store, plan):
-            listen(Event(kind="say", text=line))
         wanted, plan = plan.environment, make_plan(request, facts, existing(store, target.stack.module))
         if plan.environment != wanted:  # another process finished this rebuild meanwhile
             plan = make_plan(replace(request, rebuild=False), facts, existing(store, target.stack.module))

@@ -26,7 +26,6 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.commands.shared.node import observe_node, problems_of
     from provision.knowledge.compatibility import describe_cell, find_cell, keras_of
     from provision.machine.files.tables import read_cells
-    from provision.machine.root.damage import find_damage
     from provision.machine.root.existing import existing
     from provision.planning.plan_text import plan_lines
     from provision.planning.planner import make_plan
@@ -70,8 +69,6 @@ def run(args: argparse.Namespace) -> Outcome:
     own = target.own_files(args.stack)
     lines += chosen_lines(target)
     lines.append(f"configuration: {describe_own_files(own)}")
-    for damage in find_damage(target.store, plan):
-        lines.append(f"{damage.text}; `provision build` makes it again")
     for problem in notes:
         kind = "note" if problem.kind == "outside-job" else "problem on this machine"  # a login node is not at fault
         lines += [f"{kind}: {problem.message}", *(f"  {line}" for line in problem.evidence)]

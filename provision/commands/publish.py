@@ -48,7 +48,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Show what changes, then change it with one rename."""
     from provision.machine.configuration import shipped
-    from provision.machine.root.completing import hint_to_complete
+    from provision.machine.root.checking import glance
+    from provision.machine.root.completing import command_to_complete, hint_to_complete
     from provision.machine.root.publishing import Publisher
     from provision.planning.publication import changes
 
@@ -56,6 +57,14 @@ def run(args: argparse.Namespace) -> Outcome:
     site = shipped.load_site(args.site)
     store = read_store(site)
     env = find_environment(store, args.environment, args.arch, site=site)
+    seen = glance(store, env, loaded=str(env) in store.pointers().values())
+    if seen.why and seen.record is None:
+        raise StoreError(
+            f"`{env}` is broken, so it cannot be published again",
+            evidence=[seen.why],
+            hint=f"`{command_to_complete(store, env, site)}` builds another one beside it",
+            kind="damaged-record",
+        )
     if args.force is not None and not args.dry_run:
         _force(store, env, args.force)
     publisher = Publisher(store)
@@ -120,9 +129,9 @@ def _force(store: Store, env: EnvironmentId, reason: str) -> None:
     """Write the record of an environment whose proof failed, with the reason."""
     from pathlib import Path
 
-    from provision.machine.root.sealing import is_sealed, seal
+    from provision.machine.root.sealing import seal
 
-    if is_sealed(store, env):
+    if store.record(env) is not None:
         raise ConfigError(
             f"`{env}` passed its proof, so it needs no `--force`", hint=f"`provision publish {env}`", kind="usage"
         )

@@ -31,17 +31,27 @@ def run(args: argparse.Namespace) -> Outcome:
 
     from provision.machine.configuration import shipped
     from provision.machine.probes.installed_packages import installed_versions
-    from provision.machine.root.completing import hint_to_complete
+    from provision.machine.root.checking import glance
+    from provision.machine.root.completing import command_to_complete, hint_to_complete
     from provision.machine.root.entries import building
-    from provision.machine.root.usable import glance
 
     site = shipped.load_site(args.site)
     store = read_store(site)
     env = find_environment(store, args.environment, args.arch, site=site)
-    record = store.record(env)
     if args.diff is not None:
         return _diff(store, find_environment(store, args.diff), env)
     pointer = store.pointers().get(f"{env.arch}/{env.name}/{env.version}")
+    seen = glance(store, env, loaded=pointer == str(env))
+    if seen.newer:
+        raise seen.newer
+    record, why = seen.record, seen.why
+    if record is None and why:
+        again = f"`{command_to_complete(store, env, site)}` builds it again, beside this one"
+        state = f"broken: {why}"
+        return Outcome(
+            text=f"environment  {env}\nstate        {state}\n\nhint: {again}",
+            result={"environment": str(env), "state": state, "steps": sorted(store.receipts(env))},
+        )
     if record is None:
         done, by = sorted(store.receipts(env)), building(store, env)
         text = f"environment  {env}\nstate        {by or 'unfinished'}; done: {', '.join(done) or 'nothing'}"
@@ -56,7 +66,6 @@ def run(args: argparse.Namespace) -> Outcome:
         if pointer
         else "proved"
     )
-    why = glance(store, env, record)
     state = f"broken: {why}" if why else state
     advisories = advisories_line(installed_versions(Path(store.layout.prefix(env))))
     lines = [

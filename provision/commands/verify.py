@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from provision.commands.shared.options import add_arch, add_environment, add_site, refuse_unused
 from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError, StoreError
-from provision.machine.files.disk import exists
 from provision.machine.programs.shell import environ, which
 
 if TYPE_CHECKING:
@@ -72,16 +71,17 @@ def _examine(args: argparse.Namespace) -> Outcome:
         read_store,
     )
     from provision.machine.configuration import shipped
-    from provision.machine.root.checking import examine_files, remember
+    from provision.machine.root.checking import examine, glance, remember
     from provision.machine.root.completing import hint_to_complete
     from provision.machine.root.usable import unusable
     from provision.model.condition import describe, totals
 
     site = shipped.load_site(args.site)
     store = read_store(site)
-    arch = arch_below(site, args.arch) if args.all else None
+    arch, only = arch_below(site, args.arch) if args.all else None, None
+    loaded = store.pointers().values()
     if args.all:
-        proved = [env for env in store.environments() if exists(f"{store.layout.records_folder(env)}/record.json")]
+        proved = [env for env in store.environments() if glance(store, env, loaded=str(env) in loaded).finished]
         envs = [env for env in proved if arch in (None, env.arch)]
         if args.arch and not envs and arch not in store.generations.archs():
             raise ConfigError(
@@ -91,17 +91,18 @@ def _examine(args: argparse.Namespace) -> Outcome:
                 kind="unknown-environment",
             )
     else:
-        envs = [find_environment(store, args.environment, args.arch, site=site)]
-        if not exists(f"{store.layout.records_folder(envs[0])}/record.json"):
+        only = find_environment(store, args.environment, args.arch, site=site)
+        envs, arch = [only], only.arch
+        if not glance(store, only, loaded=str(only) in loaded).finished:
             raise PlanError(
-                f"`{envs[0]}` has not passed its proof, so there is nothing to compare it with",
-                hint=hint_to_complete(store, envs[0], site),
+                f"`{only}` has not passed its proof, so there is nothing to compare it with",
+                hint=hint_to_complete(store, only, site),
                 kind="unproved",
             )
     found, lines, refused = [], [], {}
     for env in envs:
         try:
-            examination = examine_files(store, env, hashes=args.hashes)
+            examination = examine(store, env, hashes=args.hashes)
         except StoreError as error:
             if not args.all:
                 raise
@@ -113,7 +114,7 @@ def _examine(args: argparse.Namespace) -> Outcome:
         found.append(examination)
         lines += describe(examination)
     broken = {examination.environment for examination in found if examination.condition == "broken"}
-    wrong = unusable(store, arch) if args.all else []
+    wrong = unusable(store, arch, only)
     lost = [one.line for one in wrong if one.environment not in broken]
     known = {one.environment for one in wrong}
     lost += [
@@ -138,9 +139,8 @@ def _loaded() -> Outcome:
     """Compare the module that is loaded with the record of its proof."""
     from provision.commands.venv.check import check_venv
     from provision.machine.probes.installed_packages import shadows_on
-    from provision.machine.root.checking import first_damage
+    from provision.machine.root.checking import examine, glance
     from provision.machine.root.store import Store
-    from provision.machine.root.usable import glance
     from provision.model.layout import EnvironmentId, Layout
     from provision.proof.loaded import judge_loaded
 
@@ -156,13 +156,15 @@ def _loaded() -> Outcome:
     record = _record(below / ".provision" / "record.json", name)
     env = EnvironmentId.parse(name)
     store = Store(Layout(PurePosixPath(str(below).removesuffix(f"/envs/{env}"))))
+    examination = examine(store, env, hashes=False)
     checks = [
         *judge_loaded(
             record,
             environ(),
             which("python"),
             venv=prefix if own else None,
-            damage=glance(store, env, record) or first_damage(store, env),
+            damage=glance(store, env, loaded=True).why
+            or (examination.why if examination.condition == "broken" else None),
             shadows=shadows_on(environ().get("PYTHONPATH", ""), below),
         ),
         *(check_venv(Path(prefix))[2] if own else ()),

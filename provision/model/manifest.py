@@ -52,8 +52,6 @@ class ManifestHead:
     """Folders and programs near the top of the prefix: if one is missing, the environment is broken."""
     records: Mapping[str, str]
     """The sha256 of each file in `.provision` that does not change."""
-    record: Mapping[str, Any]
-    """A copy of the record: a damaged one is written again from it."""
     beside: tuple[str, ...] = ()
     """The folders of packages outside of the prefix whose files are in the manifest."""
 
@@ -66,7 +64,7 @@ class ManifestHead:
             "sha256": self.digest,
             "first": list(self.first),
             "records": dict(self.records),
-            "record": dict(self.record),
+            "record": {},  # older versions read a copy of the record here
             **({"beside": list(self.beside)} if self.beside else {}),
         }
 
@@ -85,7 +83,6 @@ class ManifestHead:
             digest=stored.text(data, "sha256"),
             first=stored.texts(data, "first"),
             records={name: stored.text(records, name) for name in records},
-            record=stored.mapping(data, "record"),
             beside=stored.texts(data, "beside") if "beside" in data else (),
         )
 

@@ -13,14 +13,11 @@ from provision.commands.shared.following import waiting_for
 from provision.commands.shared.target import Target, read_target
 from provision.errors import StoreError
 from provision.machine.root.existing import existing
-from provision.machine.terminal.console import say
-from provision.machine.terminal.progress_lines import listener
 
 if TYPE_CHECKING:
     from provision.machine.sharing.locks import Lock
     from provision.machine.submission.submit import BuildJob
     from provision.model.event import Listener
-    from provision.model.facts import Facts
     from provision.model.plan import Plan
 
 
@@ -52,28 +49,13 @@ def prepare_job(args: argparse.Namespace) -> Prepared:
     request = target.request(facts)
     plan = make_plan(request, facts, existing(target.store, target.stack.module))
     if plan.done:
-        plan, done = repair_here(args, target, facts, plan)
-        if plan.done:
-            return Prepared(target=target, plan=plan, job=None, done=done)
+        return Prepared(target=target, plan=plan, job=None, done=nothing_to_do(args))
     space = place_problems(facts.place, target.needed(request), installed=is_installed(plan))
     raise_problems((*space, *network_problems(request, plan)))
     _refuse_second(target, plan, args.site)
     job = render_build_job(build_script(request, plan, submitter(target.store), args.account, submitted=True))
     _refuse_queued(job, plan, args.site)
     return Prepared(target=target, plan=plan, job=job)
-
-
-def repair_here(args: argparse.Namespace, target: Target, facts: Facts, plan: Plan) -> tuple[Plan, str]:
-    """Write damaged files of a built environment again, on any node; the plan afterwards, and what was done."""
-    from provision.machine.root.damage import find_damage, repair
-    from provision.planning.planner import make_plan
-
-    if not find_damage(target.store, plan):
-        return plan, nothing_to_do(args)
-    with listener() as listen, locked(args, target, plan, listen):
-        for line in repair(target.store, plan):
-            say(line)
-    return make_plan(target.request(facts), facts, existing(target.store, target.stack.module)), "repaired"
 
 
 def nothing_to_do(args: argparse.Namespace) -> str:

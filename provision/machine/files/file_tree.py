@@ -118,51 +118,42 @@ def measure(prefix: Path, beside: Iterable[str] = ()) -> dict[str, FileEntry]:
     for folder in beside:
         recorded |= {f"{folder}/{path}": package for path, package in recorded_packages(Path(folder)).items()}
     packages = packages_of(statuses, recorded)
-    return {
-        path: FileEntry(
+    found = {}
+    for path, digest in digests(prefix, statuses):
+        if isinstance(digest, OSError):
+            raise digest
+        found[path] = FileEntry(
             digest=digest,
             mode=stat.S_IMODE(statuses[path].st_mode),
             size=statuses[path].st_size,
             mtime_ns=statuses[path].st_mtime_ns,
             package=packages[path],
         )
-        for path, digest in digests(prefix, statuses)
-    }
+    return found
 
 
-def digests(prefix: Path, paths: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The digest of each of these files, in order.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+def digests(prefix: Path, paths: Iterable[str]) -> Iterator[tuple[str, str | OSError]]:
+    """The digest of each of these files, in order, or why it cannot be read."""
     from concurrent.futures import ThreadPoolExecutor  # it loads much, and most verbs hash nothing
 
     todo = list(paths)
     parts = [todo[start : start + AT_ONCE] for start in range(0, len(todo), AT_ONCE)]
     with ThreadPoolExecutor(THREADS) as pool:
         for part, found in zip(
-            parts, pool.map(lambda part: [digest_of(prefix / path) for path in part], parts), strict=True
+            parts, pool.map(lambda part: [_digest_of(prefix / path) for path in part], parts), strict=True
         ):
             yield from zip(part, found, strict=True)
 
 
-def digest_of(path: Path) -> str:
-    """The sha256 of a file; of a symbolic link its target.
-
-    Raises:
-        OSError: it cannot be read, or is something else.
-    """
-    try:
-        descriptor, _ = open_regular(path, follow=False)
-    except OSError:
-        if path.is_symlink():
-            return f"{LINK}{path.readlink()}"
-        raise
+def _digest_of(path: Path) -> str | OSError:
+    """The sha256 of a file; of a symbolic link its target."""
     digest = hashlib.sha256()
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
+    try:
+        with os.fdopen(open_regular(path, follow=False)[0], "rb", buffering=0) as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
+    except OSError as error:
+        return f"{LINK}{path.readlink()}" if path.is_symlink() else error
     return digest.hexdigest()
 
 
@@ -210,3 +201,14 @@ def make_read_only(prefix: Path) -> None:
         OSError: a mode cannot be changed.
     """
     change_modes(prefix, lambda mode: mode & ~0o222, OUTSIDE)
+
+
+def is_read_only(prefix: Path) -> bool:
+    """Whether nobody can write what is directly in a prefix, as `make_read_only` leaves it; not if nothing is there.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with os.scandir(prefix) as entries:
+        there = [entry for entry in entries if entry.name not in OUTSIDE and not entry.is_symlink()]
+        return bool(there) and not any(entry.stat().st_mode & 0o222 for entry in there)

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import socket
-import stat
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -16,11 +15,9 @@ from typing import Any
 
 from provision.errors import CommandError, ProofError, ProvisionError, StoreError
 from provision.launch.launchers import node_argv
-from provision.machine.files.beneath import change_modes
 from provision.machine.files.disk import disk_error, write
 from provision.machine.files.durable import sync_file_system
 from provision.machine.files.file_tree import links_of, links_out
-from provision.machine.files.who_may_write import user_name
 from provision.machine.install.ranks import Ranks, loaded_environment
 from provision.machine.install.read_objects import inspect_objects
 from provision.machine.install.source_tree import apply_patches, replace_changed, unpack
@@ -36,7 +33,7 @@ from provision.machine.programs.run import Result, stream
 from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.machine.root.publishing import Publisher
-from provision.machine.root.sealing import is_sealed, seal
+from provision.machine.root.sealing import seal
 from provision.machine.root.store import Store
 from provision.machine.sharing.locks import Lock
 from provision.model.child_environ import Needs
@@ -67,13 +64,10 @@ from provision.model.operation import (
 )
 from provision.model.plan import Plan, Step
 from provision.model.receipt import Receipt
-from provision.model.record import Record
 from provision.profile.site import Site
 from provision.proof.inspection import judge_inspection
 
 COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")
-# Steps that change no file of the environment.
-READING = ("inspect", "candidate", "proof", "publish")
 # Operations whose programs write to the prefix; a proof and an inspection only read it.
 BY_PROGRAMS = (Command, InstallWheel, RunSpack, Prove)
 UNPROVED = "none yet: this module is a candidate"
@@ -101,41 +95,20 @@ class Executor:
     lock: Lock
     seconds: dict[str, float] = field(default_factory=dict)
 
-    def run(self) -> Record | None:
-        """Carry out every step that is to be created; returns the record of the environment.
+    def run(self) -> None:
+        """Carry out every step that is to be created.
 
         Raises:
             ProvisionError: the first step that failed; finished steps are kept, and nothing is published.
         """
-        self._refuse_foreign()
         env, layout = self.plan.environment, self.store.layout
         for path in (layout.prefix(env), layout.build(env)):
             self.store.shared.make(Path(path.parent))
         self.store.sweep(env)
-        if {step.name for step in self.plan.steps if step.action == "create"} - set(READING):
-            with contextlib.suppress(OSError):  # there is none, or another admin built it
-                change_modes(Path(self.plan.prefix), lambda mode: mode | (0o700 if stat.S_ISDIR(mode) else 0))
         for step in self.plan.steps:
             if step.action == "create":
                 self.lock.refuse_lost()
                 self._step(step)
-        return self.store.record(self.plan.environment)
-
-    def _refuse_foreign(self) -> None:
-        """Raise if steps are to be done again in a finished environment that another admin built.
-
-        Raises:
-            StoreError: only that admin can write there.
-        """
-        create = [step.name for step in self.plan.steps if step.action == "create"]
-        records = Path(self.store.layout.records_folder(self.plan.environment))
-        again = create not in ([], ["publish"]) and create[0] != self.plan.steps[0].name
-        if again and records.is_dir() and not os.access(records, os.W_OK):
-            raise StoreError(
-                f"only `{user_name(records.stat().st_uid)}`, who built `{self.plan.environment}`, can continue it",
-                evidence=[f"steps to do: {', '.join(create)}", f"prefix: {self.plan.prefix}"],
-                hint="run this command as that user or as root",
-            )
 
     def _step(self, step: Step) -> None:
         began = time.monotonic()
@@ -356,8 +329,10 @@ class Executor:
         run.details["summary"] = result.summary
 
     def _seal(self) -> None:
-        self._describe(again=False)
-        if self._is_mine() and not is_sealed(self.store, self.plan.environment):
+        if self.store.record(self.plan.environment) is None:
+            self._describe()
+            path = Path(self.store.layout.records_folder(self.plan.environment)) / "plan.json"
+            write(path, json.dumps(dict(self.plan.identity), indent=1) + "\n")  # the record is made of it
             seal(
                 self.store,
                 self.plan.environment,

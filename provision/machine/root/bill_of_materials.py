@@ -23,18 +23,18 @@ SBOM, PROVENANCE = "sbom.cdx.json", "provenance.json"
 BUILD_TYPE = "urn:provision:environment:1"
 
 
-def write_bill(record: Record, records: Path, wheel: Path | None) -> str | None:
-    """Write both files to the folder of the records; `record.json` is there already.
+def write_bill(record: Record, digest: str, records: Path, wheel: Path | None) -> str | None:
+    """Write both files to the folder of the records.
 
-    `wheel`: the compiled Horovod. Returns why there is no bill of materials, or None if it was written: an installation of
-    the tool that was not updated lacks the library.
+    `digest`: the sha256 of `record.json`, which is written later. `wheel`: the compiled Horovod. Returns why there is no bill of
+    materials, or None if it was written: an installation of the tool that was not updated lacks the library.
     """
     packages, missing = installed_versions(Path(record.prefix)), None
     try:
         write(records / SBOM, bill_of_materials(record, packages))
     except ImportError as error:
         missing = f"no bill of materials: {error}; `make build` of the checkout, or pip, installs it"
-    subjects = [path for path in (records / "record.json", records / SBOM) if path.is_file()]
+    subjects = {"record.json": digest} | ({} if missing else {SBOM: sha256_of(records / SBOM)})
     write(records / PROVENANCE, json.dumps(provenance(record, packages, records, subjects, wheel), indent=1) + "\n")
     return missing
 
@@ -84,7 +84,11 @@ def bill_of_materials(record: Record, packages: Sequence[tuple[str, str]]) -> st
 
 
 def provenance(
-    record: Record, packages: Sequence[tuple[str, str]], records: Path, subjects: Sequence[Path], wheel: Path | None
+    record: Record,
+    packages: Sequence[tuple[str, str]],
+    records: Path,
+    subjects: Mapping[str, str],
+    wheel: Path | None,
 ) -> dict[str, Any]:
     """The statement: the files it speaks for, what decided the build, what went into it, and who built it."""
     materials = [{"uri": f"file:{path.name}", "digest": {"sha256": sha256_of(path)}} for path in _locks(records)]
@@ -99,7 +103,7 @@ def provenance(
     hashes = _hashes(records)
     return {
         "_type": "https://in-toto.io/Statement/v1",
-        "subject": [{"name": path.name, "digest": {"sha256": sha256_of(path)}} for path in subjects],
+        "subject": [{"name": name, "digest": {"sha256": digest}} for name, digest in subjects.items()],
         "predicateType": "https://slsa.dev/provenance/v1",
         "predicate": {
             "buildDefinition": {

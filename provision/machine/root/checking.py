@@ -1,8 +1,8 @@
-"""Compare an environment with its manifest: quickly by size, time and mode of every file, or by every content.
+"""The two looks at an environment: `glance` takes milliseconds, `examine` compares every file with the manifest.
 
-The quick look finds what is missing, added, cut, replaced or edited by a program that does not hide it: a file whose time
-differs is read. It takes half a second for TensorFlow's 23,000 files. Reading all contents finds flipped bytes too; it takes 2 s
-from memory, and as long as the disk needs otherwise.
+Without `hashes`, `examine` finds what is missing, added, cut, replaced or edited by a program that does not hide it: a file whose
+time differs is read. It takes half a second for TensorFlow's 23,000 files. Reading all contents finds flipped bytes too; it takes
+2 s from memory, and as long as the disk needs otherwise.
 """
 
 from __future__ import annotations
@@ -12,61 +12,98 @@ import hashlib
 import json
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import StoreError
 from provision.machine.files.disk import json_object, sha256_of, write
-from provision.machine.files.file_tree import digest_of, digests, links_out, status_of_files
+from provision.machine.files.file_tree import digests, first_missing, is_read_only, links_out, status_of_files
 from provision.machine.probes.traces import measure_trace
-from provision.machine.root.generations import ABOUT, files_of
 from provision.machine.root.spack_store import uninstall_command
 from provision.machine.root.store import Store
 from provision.machine.sharing.claims import utc_now
-from provision.model.condition import Difference, Examination
+from provision.model.condition import Difference, Examination, remembered_reason
 from provision.model.layout import EnvironmentId
 from provision.model.manifest import FILES, HEAD, LINK, FileEntry, ManifestHead, is_bytecode_of, read_files
+from provision.model.record import Record
 from provision.model.stored import NewerError
 from provision.model.trace import judge_traces
 from provision.schedulers import job_here
 
 REBUILD = "`provision build --rebuild` builds a second one beside it, proves the second, and publishes it"
+RECORD = "record.json"
+NEW = "it was not there when the environment passed its proof"
 MOST_TEXT = 256 << 20
 
 
-def examine_files(store: Store, env: EnvironmentId, *, hashes: bool) -> Examination:
-    """What differs of an environment that passed its proof: files, records, modulefiles, and the machine."""
-    notes: list[str] = []
-    found = [*_records(store, env, notes), *_modulefiles(store, env), *_machine(store, env, notes)]
-    head = None
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Seen:
+    """What a glance at an environment showed; nothing if it is unfinished."""
+
+    record: Record | None = None
+    why: str | None = None
+    """Why it is broken, as far as a few hundred looks and the last `examine` show it."""
+    newer: StoreError | None = None
+    """The error of a record that a newer version wrote: nothing of the environment is changed."""
+
+    @property
+    def finished(self) -> bool:
+        """Whether it passed its proof: then nothing in its prefix is written any more, whole or broken."""
+        return bool(self.record or self.why or self.newer)
+
+
+def glance(store: Store, env: EnvironmentId, *, loaded: bool) -> Seen:
+    """Look at an environment. `loaded`: whether users can load it now: then a missing record was lost."""
     try:
-        head = read_head(store, env)
-    except FileNotFoundError:
-        record = None
-        with contextlib.suppress(StoreError):
-            record = store.record(env)
-        if record is not None and record.user is None:
-            notes.append("an older version built it, so there is no manifest: its files were not compared")
-        else:
-            found.append(Difference(subject=_path(store, env, HEAD), reason="it is missing", hint=REBUILD))
-    except NewerError as error:
-        notes.append(f"{_path(store, env, HEAD)}: {error}")
-    except (OSError, ValueError) as error:
-        reason = f"damaged: {getattr(error, 'strerror', None) or error}"
-        found.append(Difference(subject=_path(store, env, HEAD), reason=reason, hint=REBUILD))
-    if head is not None:
-        try:
-            found += _files(store, env, head, hashes=hashes)
-        except (OSError, ValueError) as error:
-            reason = f"damaged: {getattr(error, 'strerror', None) or error}"
-            found.append(Difference(subject=_path(store, env, FILES), reason=reason, hint=REBUILD))
-    return Examination(
-        environment=str(env),
-        differences=tuple(found),
-        notes=tuple(notes),
-        hashed=hashes,
-        at=utc_now(),
-    )
+        record, why = _read_record(store, env)
+    except StoreError as error:
+        return Seen(newer=error)
+    if record is None:
+        lost = why or loaded or _has_lost_records(store, env)
+        return Seen(why=f"{RECORD}: {why or 'it is missing'}" if lost else None)
+    return Seen(record=record, why=why or _why_broken(store, env, record))
+
+
+def _read_record(store: Store, env: EnvironmentId) -> tuple[Record | None, str | None]:
+    """The record, and why it is not the one of this prefix. Raises `StoreError` if a newer version wrote it."""
+    try:
+        record = store.record(env)
+    except StoreError as error:
+        if error.kind == "newer":
+            raise
+        return None, f"damaged: {' '.join(error.evidence)}"
+    if record is not None and record.environment != str(env):
+        return record, f"its record is that of {record.environment}"
+    if record is not None and record.prefix != str(store.layout.prefix(env)):
+        return record, f"it was built at {record.prefix}, and works only there"
+    return record, None
+
+
+def _has_lost_records(store: Store, env: EnvironmentId) -> bool:
+    """Whether an environment that users cannot load was sealed, although nothing says so: nobody can write its files.
+
+    A build that was killed while it sealed left the receipt of the proof.
+    """
+    with contextlib.suppress(OSError):
+        return is_read_only(Path(store.layout.prefix(env))) and "proof" not in store.receipts(env)
+    return False
+
+
+def _why_broken(store: Store, env: EnvironmentId, record: Record) -> str | None:
+    """Why an environment with a record is broken, as far as a few hundred looks, or the last examination, show it."""
+    prefix = Path(store.layout.prefix(env))
+    head, why = _read_head(store, env, record)
+    if why:
+        return f"{HEAD}: {why}"
+    missing = first_missing(str(prefix), head.first) if head else None
+    if missing:
+        return f"{missing}: it is missing"
+    python = prefix / "bin" / "python"
+    if python.is_symlink() and not python.exists():
+        return f"bin/python: the Python that it was made with is gone ({python.readlink()})"
+    seen = store.shared.read_json(Path(store.layout.verified(env)))
+    return remembered_reason(seen, str(env)) if seen else None
 
 
 def read_head(store: Store, env: EnvironmentId) -> ManifestHead:
@@ -84,8 +121,63 @@ def read_head(store: Store, env: EnvironmentId) -> ManifestHead:
     return ManifestHead.from_dict(json_object(content))
 
 
-def _path(store: Store, env: EnvironmentId, name: str) -> str:
-    return f"{store.layout.records_folder(env)}/{name}"
+def _read_head(store: Store, env: EnvironmentId, record: Record | None) -> tuple[ManifestHead | None, str | None]:
+    """The head of the manifest, or what is wrong with it. An older version, or a newer one, gives neither."""
+    try:
+        return read_head(store, env), None
+    except FileNotFoundError:
+        return None, None if record is not None and record.user is None else "it is missing"
+    except NewerError:
+        return None, None
+    except (OSError, ValueError) as error:
+        return None, f"damaged: {getattr(error, 'strerror', None) or error}"
+
+
+def examine(store: Store, env: EnvironmentId, *, hashes: bool) -> Examination:
+    """What differs of an environment that passed its proof: files, records, and the machine."""
+    notes: list[str] = []
+    found: list[Difference] = []
+    folder = store.layout.records_folder(env)
+
+    def differs(name: str, reason: str) -> None:
+        found.append(Difference(subject=f"{folder}/{name}", reason=reason, hint=REBUILD))
+
+    record = None
+    try:
+        record, why = _read_record(store, env)
+        if why or record is None:
+            differs(RECORD, why or "it is missing")
+    except StoreError as error:
+        notes.extend(error.evidence)
+    head, why = _read_head(store, env, record)
+    if why:
+        differs(HEAD, why)
+    elif head is None:
+        notes.append("there is no manifest that this version can read: its files were not compared")
+    else:
+        for name, reason in _records(Path(folder), head):
+            if name != RECORD or not found:
+                differs(name, reason)
+        try:
+            found += _files(store, env, head, hashes=hashes)
+        except (OSError, ValueError) as error:
+            differs(FILES, f"damaged: {getattr(error, 'strerror', None) or error}")
+    if record is not None:
+        here = record.job is None or job_here(os.environ) is not None
+        differences, more = judge_traces(record.traces, measure_trace, same_node=here)
+        found, notes = [*found, *differences], [*notes, *more]
+    return Examination(environment=str(env), differences=tuple(found), notes=tuple(notes), hashed=hashes, at=utc_now())
+
+
+def _records(folder: Path, head: ManifestHead) -> Iterator[tuple[str, str]]:
+    """The records that differ from their hashes in the head of the manifest, with the reason."""
+    for name, expected in head.records.items():
+        path = folder / name
+        try:
+            if sha256_of(path) != expected:
+                yield name, "damaged" if path.stat().st_size else "damaged: it is empty"
+        except OSError as error:
+            yield name, "it is missing" if isinstance(error, FileNotFoundError) else str(error.strerror)
 
 
 def _files(store: Store, env: EnvironmentId, head: ManifestHead, *, hashes: bool) -> Iterator[Difference]:
@@ -95,29 +187,26 @@ def _files(store: Store, env: EnvironmentId, head: ManifestHead, *, hashes: bool
     if text is None or hashlib.sha256(text).hexdigest() != head.digest:
         raise ValueError("it is missing" if text is None else "it is not the one that was written after the proof")
     expected, there = read_files(text.decode()), status_of_files(prefix, head.beside)
-    changed: dict[str, str] = {}
+    changed = {path: NEW for path in there.keys() - expected.keys() if not is_bytecode_of(path, expected)}
     to_read = []
     for path, entry in expected.items():
-        status = there.get(path)
-        if status is None:
-            changed[path] = "a folder is in its place" if (prefix / path).is_dir() else "it is missing"
-            continue
-        reason = _reason(entry, status)
+        reason = _reason(entry, there.get(path))
         if reason:
-            changed[path] = reason
-        elif hashes or status.st_mtime_ns != entry.mtime_ns or entry.digest.startswith(LINK):
+            changed[path] = "a folder is in its place" if path not in there and (prefix / path).is_dir() else reason
+        elif hashes or there[path].st_mtime_ns != entry.mtime_ns or entry.digest.startswith(LINK):
             to_read.append(path)
-    changed |= dict(_contents(prefix, to_read, expected))
+    for path, digest in digests(prefix, to_read):
+        if digest != expected[path].digest:
+            changed[path] = (
+                "its content changed" if isinstance(digest, str) else f"it cannot be read: {digest.strerror}"
+            )
     links = [path for path in to_read if expected[path].digest.startswith(LINK) and not path.startswith("/")]
     for path, target in links_out(prefix, links, str(store.layout.spack_store)):
         changed.setdefault(path, f"it is a link to a file that is not of the environment, or is gone: {target}")
-    for path in sorted(changed):
+    for path, reason in sorted(changed.items()):
+        package = expected[path].package if path in expected else ""
         hint = _of_store(store, prefix, path) if path.startswith("/") else REBUILD
-        yield Difference(subject=path, reason=changed[path], package=expected[path].package, hint=hint)
-    for path in sorted(there.keys() - expected.keys()):
-        if not is_bytecode_of(path, expected):
-            hint = _of_store(store, prefix, path) if path.startswith("/") else REBUILD
-            yield Difference(subject=path, reason="it was not there when the environment passed its proof", hint=hint)
+        yield Difference(subject=path, reason=reason, package=package, hint=hint)
 
 
 def _of_store(store: Store, prefix: Path, path: str) -> str:
@@ -126,8 +215,10 @@ def _of_store(store: Store, prefix: Path, path: str) -> str:
     return f"`{command}` removes the damaged package; then {REBUILD}" if command else REBUILD
 
 
-def _reason(entry: FileEntry, status: os.stat_result) -> str | None:
+def _reason(entry: FileEntry, status: os.stat_result | None) -> str | None:
     """What the status of a file shows."""
+    if status is None:
+        return "it is missing"
     link = entry.digest.startswith(LINK)
     if link != stat.S_ISLNK(status.st_mode) or not (link or stat.S_ISREG(status.st_mode)):
         return "it is another kind of file"
@@ -137,94 +228,8 @@ def _reason(entry: FileEntry, status: os.stat_result) -> str | None:
     return None if link or mode == entry.mode else f"its mode is {mode:o} instead of {entry.mode:o}"
 
 
-def _contents(prefix: Path, paths: list[str], expected: Mapping[str, FileEntry]) -> Iterator[tuple[str, str]]:
-    """The files among these whose content changed, or that cannot be read."""
-    try:
-        for path, digest in digests(prefix, paths):
-            if digest != expected[path].digest:
-                yield path, "its content changed"
-    except OSError:  # one of them cannot be read: which?
-        for path in paths:
-            try:
-                if digest_of(prefix / path) != expected[path].digest:
-                    yield path, "its content changed"
-            except OSError as error:
-                yield path, f"it cannot be read: {error.strerror}"
-
-
-def _records(store: Store, env: EnvironmentId, notes: list[str]) -> Iterator[Difference]:
-    """What differs of the records, by the hashes in the head of the manifest."""
-    records = Path(store.layout.records_folder(env))
-    repair = "`provision build` writes it again"
-    try:
-        head = read_head(store, env)
-    except (OSError, ValueError):
-        head = None
-    for name, expected in (head.records if head else {}).items():
-        path = records / name
-        try:
-            if sha256_of(path) != expected:
-                yield Difference(
-                    subject=str(path),
-                    reason="damaged: it is empty" if not path.stat().st_size else "damaged",
-                    hint=repair,
-                )
-        except OSError as error:
-            missing = isinstance(error, FileNotFoundError)
-            yield Difference(subject=str(path), reason="it is missing" if missing else str(error.strerror), hint=repair)
-    try:
-        record, prefix = store.record(env), str(store.layout.prefix(env))
-        if record is not None and record.prefix != prefix:
-            reason = f"it was built at {record.prefix}, and works only there"
-            yield Difference(subject=prefix, reason=reason, hint=REBUILD)
-    except StoreError as error:
-        if error.kind == "newer":
-            notes.extend(error.evidence)
-        elif head is None or "record.json" not in head.records:
-            yield Difference(subject=str(records / "record.json"), reason=" ".join(error.evidence), hint=repair)
-
-
-def _machine(store: Store, env: EnvironmentId, notes: list[str]) -> Iterator[Difference]:
-    """What differs of the machine from the one that proved the environment."""
-    try:
-        record = store.record(env)
-    except StoreError:
-        return
-    if record is None:
-        return
-    here = record.job is None or job_here(os.environ) is not None
-    differences, more = judge_traces(record.traces, measure_trace, same_node=here)
-    notes.extend(more)
-    yield from differences
-
-
-def _modulefiles(store: Store, env: EnvironmentId) -> Iterator[Difference]:
-    """What is wrong with the modulefiles that load this environment, and with the pointer of its arch."""
-    pointer, generations = store.generations.pointer(env.arch), store.generations
-    module = f"{env.name}/{env.version}"
-    loads = generations.modules_in(pointer).get(module)
-    mine = {str(pointer / name) for name in (*files_of(module), ABOUT)} | {str(pointer)}
-    for path, reason in generations.damaged(env.arch).items():
-        if str(path) in mine and (loads in (None, str(env))):
-            hint = (
-                f"`provision rollback --arch {env.arch}` goes back to one that is there"
-                if path == pointer
-                else f"`provision publish {env}` writes it again"
-            )
-            yield Difference(subject=str(path), reason=reason, hint=hint)
-
-
-def first_damage(store: Store, env: EnvironmentId) -> str | None:
-    """Why an environment is broken, by the status of each of its files; None if it is not."""
-    try:
-        found = next(_files(store, env, read_head(store, env), hashes=False), None)
-    except (OSError, ValueError):
-        return None  # an older version built it, or only its owner may read what it was
-    return f"{found.subject}: {found.reason}" if found else None
-
-
 def remember(store: Store, env: EnvironmentId, examination: Examination) -> None:
-    """Keep what was found, so that `list` shows it and `build` repairs it; nothing if we cannot write below the root."""
+    """Keep what was found, so that `list` shows it and `build` builds beside it; nothing if we cannot write below the root."""
     path = Path(store.layout.verified(env))
     with contextlib.suppress(StoreError, OSError):
         store.shared.make(path.parent)

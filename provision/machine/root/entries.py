@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 
-from provision.errors import StoreError
-from provision.machine.root.checking import read_head
+from provision.machine.root.checking import glance, read_head
 from provision.machine.root.store import Store
-from provision.machine.root.usable import glance, modulefiles
+from provision.machine.root.usable import modulefiles
 from provision.machine.sharing.claims import describe_holder
 from provision.model.layout import EnvironmentId
 from provision.model.overview import Entry
@@ -24,17 +23,14 @@ def read_overview(store: Store) -> tuple[Entry, ...]:
     pointers = {env: name for name, env in store.pointers().items()}
     entries = []
     for env in store.environments():
-        why = None
-        try:
-            record = store.record(env)
-            why = glance(store, env, record) if record else None
-            if record is None and str(env) in pointers:
-                why = "users load it, but its record is missing"
-            state = "broken" if why else "published" if str(env) in pointers else "proved" if record else "unfinished"
-            if state == "unfinished" and (by := building(store, env)):
-                state, why = "building", by
-        except StoreError as error:
-            record, state = None, error.kind if error.kind == "newer" else "damaged"
+        loaded = str(env) in pointers
+        seen = glance(store, env, loaded=loaded)
+        record, why, state = seen.record, seen.why, "newer" if seen.newer else "published" if loaded else "proved"
+        if why:
+            state = "broken"
+        elif not seen.finished:
+            why = building(store, env)
+            state = "building" if why else "unfinished"
         entries.append(
             Entry(
                 environment=env,

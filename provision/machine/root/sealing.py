@@ -5,7 +5,6 @@ Everything is made from what is in the prefix, so `publish --force` can do it wi
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
@@ -39,15 +38,6 @@ from provision.schedulers import job_here
 CHANGING = ("tests", "candidate", HEAD)
 
 
-def is_sealed(store: Store, env: EnvironmentId) -> bool:
-    """Whether an environment has a record, and the head of its manifest, which is written last.
-
-    Raises:
-        StoreError: the record is damaged.
-    """
-    return store.record(env) is not None and (Path(store.layout.records_folder(env)) / HEAD).exists()
-
-
 def seal(
     store: Store,
     env: EnvironmentId,
@@ -59,7 +49,7 @@ def seal(
 ) -> Record:
     """Write the manifest and the record of an environment that passed its proof, and make it read-only.
 
-    A record that is there stays as it is: when it was built, and in how many seconds, would be lost.
+    The record is written last and once: what has a record is sealed, and is never written again.
     `forced` is the reason why it is sealed although its proof failed. `seconds` are those of steps without a receipt.
     `environ` has the modules of the build loaded. `say` gets what the one who builds should know.
 
@@ -67,8 +57,9 @@ def seal(
         StoreError: a file cannot be read or written, or the verdict is missing, damaged, or not a pass.
     """
     records, prefix = Path(store.layout.records_folder(env)), Path(store.layout.prefix(env))
-    there = None if forced else store.record(env)  # of a run that was killed before the manifest had its head
-    record = there or make_record(store, env, seconds or {}, forced, environ or {})
+    record = make_record(store, env, seconds or {}, forced, environ or {})
+    record_text = json.dumps(record.to_dict(), indent=1) + "\n"
+    record_digest = hashlib.sha256(record_text.encode()).hexdigest()
     try:
         make_read_only(prefix)
         beside = packages_beside(prefix, str(store.layout.spack_store))
@@ -81,10 +72,8 @@ def seal(
         if store.shared.admins.group() is not None:
             store.shared.make(records / "tests", below=records)
         _write_modulefiles(store, env, record)
-        if there is None:
-            write(records / "record.json", json.dumps(record.to_dict(), indent=1) + "\n")
         cached = record.wheel is not None and store.wheels.has(record.wheel)
-        missing = write_bill(record, records, store.wheels.find(record.wheel or "") if cached else None)
+        missing = write_bill(record, record_digest, records, store.wheels.find(record.wheel or "") if cached else None)
         if missing:
             say(missing)
         head = ManifestHead(
@@ -92,26 +81,16 @@ def seal(
             size=sum(entry.size for entry in own.values()),
             digest=hashlib.sha256(text.encode()).hexdigest(),
             first=(*first_of(own), *beside),
-            records=hashes_of_records(records),
-            record=record.to_dict(),
+            records={**hashes_of_records(records), "record.json": record_digest},
             beside=beside,
         )
         write(records / HEAD, json.dumps(head.to_dict(), indent=1) + "\n")
+        sync_folder(records)  # the record speaks for all of it
+        write(records / "record.json", record_text)
         sync_folder(records)
     except OSError as error:
         raise disk_error(error, prefix) from error
     return record
-
-
-def refresh_head(store: Store, env: EnvironmentId) -> None:
-    """Let the head of the manifest have the hashes of the records as they are now, after damaged ones were written again."""
-    records = Path(store.layout.records_folder(env))
-    try:
-        head = ManifestHead.from_dict(store.shared.read_json(records / HEAD) or {})
-    except ValueError:
-        return
-    head = dataclasses.replace(head, records=hashes_of_records(records))
-    write(records / HEAD, json.dumps(head.to_dict(), indent=1) + "\n")
 
 
 def _write_modulefiles(store: Store, env: EnvironmentId, record: Record) -> None:
@@ -128,12 +107,7 @@ def hashes_of_records(records: Path) -> dict[str, str]:
     found = {}
     for path in sorted(records.rglob("*")):
         name = str(path.relative_to(records))
-        if (
-            name.partition("/")[0] not in CHANGING
-            and ".damaged." not in name
-            and path.is_file()
-            and not path.is_symlink()
-        ):
+        if name.partition("/")[0] not in CHANGING and path.is_file() and not path.is_symlink():
             found[name] = sha256_of(path)
     return found
 

@@ -127,7 +127,7 @@ class Store:
             content = self.shared.read(path)
             return None if content is None else Record.from_dict(json_object(content))
         except (OSError, ValueError) as error:
-            hint = "run the `provision build` of this environment again: it writes the record again"
+            hint = "`provision build` builds the environment again, beside this one"
             raise record_error(error, path, hint) from error
 
     def records(self, module: str | None = None) -> list[JSON]:

@@ -9,13 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from provision.errors import ProvisionError, StoreError
-from provision.machine.files.file_tree import first_missing
+from provision.errors import ProvisionError
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import environ
-from provision.machine.root.checking import read_head
+from provision.machine.root.checking import glance
 from provision.machine.root.store import Store
-from provision.model.condition import remembered_reason
 from provision.model.layout import KINDS, EnvironmentId
 from provision.model.record import Record
 
@@ -40,25 +38,29 @@ class Unusable:
         return f"{self.subject}: {self.reason}; {self.hint}"
 
 
-def unusable(store: Store, arch: str | None = None) -> list[Unusable]:
-    """What users of one arch, or of all, can load but does not lead to what passed its proof. Starts each Python once."""
+def unusable(store: Store, arch: str | None = None, only: EnvironmentId | None = None) -> list[Unusable]:
+    """What users of one arch, or of all, can load but does not lead to what passed its proof. Starts each Python once.
+
+    `only`: of the modules those that load this environment.
+    """
     archs = [one for one in store.generations.archs() if arch in (None, one)]
-    return [found for one in archs for found in _of_arch(store, one)]
+    return [found for one in archs for found in _of_arch(store, one, str(only) if only else None)]
 
 
-def _of_arch(store: Store, arch: str) -> Iterator[Unusable]:
+def _of_arch(store: Store, arch: str, only: str | None) -> Iterator[Unusable]:
     generations = store.generations
     pointer, back = generations.pointer(arch), f"`provision rollback --arch {arch}` goes back to one that is there"
     modules = generations.modules_in(pointer)
     for path, reason in generations.damaged(arch).items():
         module = "/".join(path.parts[-2:]).removesuffix(".lua")
         again = f"`provision publish {modules[module]}` writes it again" if module in modules else back
-        yield Unusable(subject=str(path), reason=reason, hint=again, environment=modules.get(module))
+        if only in (None, modules.get(module, only)):
+            yield Unusable(subject=str(path), reason=reason, hint=again, environment=modules.get(module))
     for module in sorted(modulefiles(pointer) - modules.keys()):
         reason = "no file says to which environment it leads"
         yield Unusable(subject=f"module {arch}/{module}", reason=reason, hint=back)
     for module, environment in modules.items():
-        why = _why_unusable(store, environment)
+        why = _why_unusable(store, environment) if only in (None, environment) else None
         if why is not None:
             hint = "`provision rollback` or `provision build` repairs it"
             yield Unusable(subject=f"module {arch}/{module}", reason=why, hint=hint, environment=environment)
@@ -78,13 +80,8 @@ def _why_unusable(store: Store, environment: str) -> str | None:
         return f"`{environment}` is not an environment"
     if not Path(store.layout.prefix(env)).is_dir():
         return f"{environment} is gone"
-    try:
-        record = store.record(env)
-    except StoreError as error:
-        return None if error.kind == "newer" else error.message
-    if record is None:
-        return f"{store.layout.records_folder(env)}/record.json: it is missing"
-    return glance(store, env, record) or _why_not_starting(store, env, record)
+    seen = glance(store, env, loaded=True)
+    return seen.why or (_why_not_starting(store, env, seen.record) if seen.record else None)
 
 
 def _why_not_starting(store: Store, env: EnvironmentId, record: Record) -> str | None:
@@ -99,24 +96,3 @@ def _why_not_starting(store: Store, env: EnvironmentId, record: Record) -> str |
         return None  # it is for another CPU, or needs libraries of modules that are not loaded here
     last = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
     return f"bin/python does not start: {last}"
-
-
-def glance(store: Store, env: EnvironmentId, record: Record | None) -> str | None:
-    """Why a finished environment is broken, as far as a few hundred looks show it, or the last `verify` found it; None if not."""
-    prefix = Path(store.layout.prefix(env))
-    if record is not None and record.environment != str(env):
-        return f"its record is that of {record.environment}"
-    if record is not None and record.prefix != str(prefix):
-        return f"it was built at {record.prefix}, and works only there"
-    try:
-        head = read_head(store, env)
-    except (OSError, ValueError):
-        head = None
-    missing = first_missing(str(prefix), head.first) if head else None
-    if missing:
-        return f"{missing}: it is missing"
-    python = prefix / "bin" / "python"
-    if python.is_symlink() and not python.exists():
-        return f"bin/python: the Python that it was made with is gone ({python.readlink()})"
-    seen = store.shared.read_json(Path(store.layout.verified(env)))
-    return remembered_reason(seen, str(env)) if seen else None

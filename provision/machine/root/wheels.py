@@ -15,6 +15,7 @@ from provision.machine.files.durable import sync_tree
 from provision.machine.files.own_files import new_folder
 from provision.machine.sharing.locks import held
 from provision.machine.sharing.shared_root import SharedRoot
+from provision.model.quoting import bash
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,7 @@ class Wheels:
         raise StoreError(
             f"the cached wheel in `{folder}` is damaged",
             evidence=[reason],
-            hint="run `provision build` again: it compiles a new one",
+            hint=f"`{bash('rm -r %s', str(folder))}`, then run the same command again: it compiles a new one",
         )
 
     def _described(self, key: str) -> tuple[Path, int | None, str]:

@@ -91,7 +91,7 @@ def test_list_is_as_documented(store: Store, capsys: Captured) -> None:
     assert faults(row, "list") == []
     (Path(store.layout.records_folder(ENVIRONMENT)) / "record.json").write_text('{"schema": 1}')
     (row,) = printed(capsys, "list")[1]["result"]["environments"]
-    assert row["state"] == "damaged"
+    assert row["state"] == "broken"
     assert faults(row, "list") == []
 
 

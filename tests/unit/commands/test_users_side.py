@@ -138,6 +138,20 @@ def test_what_users_load_and_is_not_what_was_proved_is_reported(root: Path, caps
     assert "2.15.1" in str(result) or "modules/knl" in str(result)
 
 
+def test_a_lost_record_is_shown_and_not_made_again(root: Path, capsys: Captured) -> None:
+    record = prefix_of(root) / ".provision/record.json"
+    record.unlink()
+    assert call("show", str(ENV), "--json") == 0
+    assert envelope(capsys)["result"]["state"].startswith("broken: record.json: ")
+    for words in ((), ("--force", "it is urgent")):
+        assert call("publish", str(ENV), *words, "--json") == 1
+        error = envelope(capsys)["error"]
+        assert (error["kind"], "`provision build --site local" in error["hint"]) == ("damaged-record", True)
+    assert not record.exists()
+    assert call("verify", str(ENV)) == 1
+    assert "record.json: it is missing" in capsys.readouterr().out
+
+
 def test_a_moved_root_is_broken_everywhere(root: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     moved = root.with_name("moved")
     root.rename(moved)

@@ -26,7 +26,7 @@ from parts.records import ENVIRONMENT
 from parts.shared_build import build
 from parts.tiny_tool import CHANGES
 from provision.errors import ProvisionError
-from provision.machine.root.checking import examine_files
+from provision.machine.root.checking import examine
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.removing import Remover
 from provision.machine.root.store import Store
@@ -261,7 +261,7 @@ class Crashes(RuleBasedStateMachine):
         """Nothing is wrong with what users load."""
         env = environment(version)
         if str(env) in self.published.values():
-            found = examine_files(self.store, env, hashes=True)
+            found = examine(self.store, env, hashes=True)
             assert [one.subject for one in found.differences] == []
 
     @invariant()

@@ -1,4 +1,4 @@
-"""Every file that speaks for a step, damaged in every way: the next build notices it and makes it again, without a person.
+"""Damage of an environment, in every way: it is seen, another one is built beside, and the damaged one stays as it is.
 
 The steps are small programs instead of installers; planner, store and executor are the real ones.
 """
@@ -8,8 +8,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import re
 import shutil
+import subprocess
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
@@ -17,15 +17,18 @@ import pytest
 
 from golden_files import Words
 from parts.memory import folder_in_memory
-from parts.plans import carry_out, executor_of, plan_of, sh
+from parts.plans import executor_of, plan_of, sh
 from parts.records import PROOF
 from provision.backends.backend import Row
 from provision.errors import StoreError
 from provision.machine.files.disk import MOST_JSON
-from provision.machine.root.damage import find_damage, repair
+from provision.machine.root import bill_of_materials, sealing
+from provision.machine.root.checking import examine, glance
 from provision.machine.root.existing import existing
+from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
+from provision.model.manifest import HEAD
 from provision.model.operation import (
     Command,
     Expectation,
@@ -39,21 +42,22 @@ from provision.model.operation import (
     WriteFile,
 )
 from provision.model.plan import Plan, fingerprint
-from provision.model.receipt import Receipt
+from provision.planning.planner import choose_build
 from provision.planning.steps import decide_steps
 
 IDENTITY = {"python": "3.11.7", "framework": "tensorflow 2.15.1"}
 ENV = EnvironmentId("knl", "tensorflow", "2.15.1", fingerprint(IDENTITY))
+SECOND = ENV.rebuilt(2)
 KEY = "0123456789abcdef"
 REPORT = json.dumps({"versions": {"tensorflow": "2.15.1"}, "mapped_objects": ["/lib/libc.so"]})
 SPEAKING = ("create", "install", "horovod", "bytecode", "inspect", "candidate", "proof")
 FILES = ("record.json", "verdict.json", "plan.json", *(f"receipts/{step}.json" for step in SPEAKING))
 
 
-def rows(store: Store) -> tuple[Row, ...]:
+def rows(store: Store, env: EnvironmentId) -> tuple[Row, ...]:
     """The steps of a build, as small programs."""
-    prefix, records = str(store.layout.prefix(ENV)), store.layout.records_folder(ENV)
-    build = str(store.layout.build(ENV))
+    prefix, records = str(store.layout.prefix(env)), store.layout.records_folder(env)
+    build = str(store.layout.build(env))
     programs = {
         "create": (
             Remove(path=prefix),
@@ -77,7 +81,7 @@ def rows(store: Store) -> tuple[Row, ...]:
         "candidate": (WriteCandidate(),),
         # What the ranks' judge writes.
         "proof": (
-            sh(f"test -e '{store.layout.candidate(ENV, 'lua')}'"),
+            sh(f"test -e '{store.layout.candidate(env, 'lua')}'"),
             WriteFile(path=str(records / "verdict.json"), text=json.dumps(PROOF.to_dict())),
         ),
         "publish": (Seal(), Publish()),
@@ -92,13 +96,13 @@ def rows(store: Store) -> tuple[Row, ...]:
 
 @dataclasses.dataclass
 class Builder:
-    """Builds as the verb does: repair, plan, execute."""
+    """Builds as the verb does: plan, execute."""
 
     store: Store
 
     @property
     def prefix(self) -> Path:
-        """The prefix of the environment."""
+        """The prefix of the first environment."""
         return Path(self.store.layout.prefix(ENV))
 
     @property
@@ -113,42 +117,50 @@ class Builder:
 
     def plan(self) -> Plan:
         """The plan, from what exists."""
-        steps = decide_steps(rows(self.store), existing(self.store), ENV)
-        return plan_of(self.store, ENV, steps, identity=IDENTITY, abi_key=KEY)
+        there = existing(self.store)
+        env = choose_build(ENV, there, rebuild=False)
+        steps = decide_steps(rows(self.store, env), there, env)
+        return plan_of(self.store, env, steps, identity=IDENTITY, abi_key=KEY)
 
-    def build(self) -> tuple[list[str], list[str]]:
-        """Build; what was said about damage, and the steps that ran."""
-        with self.store.held(Path(self.store.layout.lock(ENV)), {}) as lock:
-            said = repair(self.store, self.plan())
-            plan = self.plan()
-            executor_of(self.store, plan, lock).run()
-        return said, [step.name for step in plan.steps if step.action == "create"]
-
-    def unpublish(self) -> None:
-        """As if the build had ended just before it published."""
-        (self.records / "manifest.json").unlink()
-        (self.records / "record.json").unlink()
-        shutil.rmtree(self.store.root / "modules")
-        self.store.write_receipt(ENV, Receipt(step="candidate", seconds=1, host="n"))
-        candidate = [row for row in rows(self.store) if row.name == "candidate"]
-        steps = decide_steps(candidate, dataclasses.replace(existing(self.store), receipts={}), ENV)
-        carry_out(self.store, dataclasses.replace(self.plan(), steps=steps))
-
-    def assert_sound(self) -> None:
-        """Everything is done, published and readable, and a second build finds nothing to do."""
+    def build(self, *, before: str = "") -> tuple[EnvironmentId, list[str]]:
+        """Build, up to this step; the environment, and the steps that ran."""
         plan = self.plan()
-        assert plan.done, [(step.name, step.action) for step in plan.steps]
-        assert find_damage(self.store, plan) == []
-        record = self.store.record(ENV)
+        names = [step.name for step in plan.steps if step.action == "create"]
+        names = names[: names.index(before)] if before else names
+        plan = dataclasses.replace(plan, steps=tuple(step for step in plan.steps if step.name in names))
+        with self.store.held(Path(self.store.layout.lock(plan.environment)), {}) as lock:
+            executor_of(self.store, plan, lock).run()
+        return plan.environment, names
+
+    def assert_sound(self, env: EnvironmentId = ENV) -> None:
+        """Everything is done, published and readable, and a second build finds nothing to do."""
+        assert self.store.pointers() == {env.pointer: str(env)}
+        assert examine(self.store, env, hashes=True).differences == ()
+        record = glance(self.store, env, loaded=True).record
         assert record is not None
-        assert record.verdict == PROOF
-        assert record.versions == {"tensorflow": "2.15.1"}
+        assert (record.verdict, record.versions, record.identity) == (PROOF, {"tensorflow": "2.15.1"}, IDENTITY)
         assert set(SPEAKING) <= set(record.seconds)
-        assert self.store.read_receipts(ENV).keys() - {"compile"} == set(SPEAKING)  # compiled, or cached
-        assert json.loads((self.records / "plan.json").read_text()) == IDENTITY
-        assert self.store.pointers() == {ENV.pointer: str(ENV)}
         assert self.store.wheels.find(KEY).read_text() == "compiled\n"
-        assert self.build() == ([], [])
+        assert self.build() == (env, [])
+
+    def snapshot(self) -> dict[str, tuple[object, ...]]:
+        """What is below the first prefix: mode, time and content of everything."""
+        found = {}
+        for path in (self.prefix, *sorted(self.prefix.rglob("*"))):
+            status = path.lstat()
+            content = path.read_bytes() if path.is_file() and status.st_size < MOST_JSON else status.st_size
+            found[str(path)] = (status.st_mode, status.st_mtime_ns, content)
+        return found
+
+    def assert_built_beside(self) -> None:
+        """Users load what they loaded until a second one is proved; nothing of the first one was touched."""
+        before = self.snapshot()
+        env, ran = self.build(before="publish")
+        assert (env, ran) == (SECOND, [*SPEAKING])
+        assert self.store.pointers() == {ENV.pointer: str(ENV)}
+        assert self.build() == (SECOND, ["publish"])
+        assert self.snapshot() == before
+        self.assert_sound(SECOND)
 
 
 memory = pytest.fixture(folder_in_memory, scope="module")
@@ -218,95 +230,122 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_a_damaged_file_of_a_published_environment_is_written_again(builder: Builder, damage: str) -> None:
-    made, before = (builder.prefix / "made").read_text(), builder.store.record(ENV)
-    for names in (FILES[:1], FILES[1:]):
-        paths = [builder.records / name for name in names]
-        for path in paths:
-            DAMAGES[damage](path)
-        reasons = {found.path: found.reason for found in find_damage(builder.store, builder.plan())}
-        assert sorted(reasons) == sorted(paths)
-        lines, ran = builder.build()
-        assert ran == [], "the record has the content of the others, and the manifest has a copy of the record"
-        for path, reason in reasons.items():
-            (said,) = [line for line in lines if line.startswith(f"damaged: `{path}` ({reason})")]
-            assert reason
-            aside = re.search(r"moved to `([^`]+)`", said)
-            assert aside, said
-            assert os.path.lexists(path.with_name(aside[1])), "nothing is lost"
-        assert builder.store.record(ENV) == before
-    builder.assert_sound()
-    assert (builder.prefix / "made").read_text() == made, "users have this environment loaded"
+def test_a_damaged_record_is_seen_at_once_and_another_one_is_built_beside(builder: Builder, damage: str) -> None:
+    DAMAGES[damage](builder.records / "record.json")
+    assert str(glance(builder.store, ENV, loaded=True).why).startswith("record.json: ")
+    builder.assert_built_beside()
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_other_damaged_records_are_found_by_the_thorough_look(builder: Builder, damage: str) -> None:
+    paths = [builder.records / name for name in FILES[1:]]
+    for path in paths:
+        DAMAGES[damage](path)
+    found = examine(builder.store, ENV, hashes=False)
+    assert {difference.subject for difference in found.differences} == set(map(str, paths))
+    assert found.condition == "broken"
+    assert glance(builder.store, ENV, loaded=True).why is None
+
+
+LOSSES: dict[str, Callable[[Path], object]] = {
+    "the record": lambda records: (records / "record.json").unlink(),
+    "the manifest": lambda records: (records / HEAD).unlink(),
+    "record and manifest": lambda records: ((records / "record.json").unlink(), (records / HEAD).unlink()),
+    "all files": lambda records: [path.unlink() for path in records.rglob("*") if path.is_file()],
+    "all records": shutil.rmtree,
+}
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_what_lost_its_records_stays_and_another_one_is_built_beside(builder: Builder, loss: str) -> None:
+    LOSSES[loss](builder.records)
+    builder.assert_built_beside()
+
+
+@pytest.mark.parametrize("loss", ["the manifest", "all files", "all records"])
+def test_it_also_stays_if_users_cannot_load_it_now(builder: Builder, loss: str) -> None:
+    """Shells and jobs may have loaded it before."""
+    Publisher(builder.store).unpublish(ENV)
+    LOSSES[loss](builder.records)
+    before = builder.snapshot()
+    assert builder.build()[0] == SECOND
+    assert builder.snapshot() == before
+    builder.assert_sound(SECOND)
+
+
+def test_nothing_unfinished_is_where_users_load_it(builder: Builder) -> None:
+    shutil.rmtree(builder.prefix)
+    assert builder.build() == (SECOND, [*SPEAKING, "publish"])
+    assert not builder.prefix.exists()
+
+
+def test_an_environment_of_another_admin_is_left_alone_too(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    DAMAGES["empty"](builder.records / "record.json")
+    monkeypatch.setattr("provision.machine.root.existing.os.access", lambda *_: False)
+    assert builder.plan().environment == SECOND
+
+
+def test_a_record_of_a_newer_version_is_left_alone(builder: Builder) -> None:
+    path = builder.records / "record.json"
+    path.write_text(path.read_text().replace('"schema": 1', '"schema": 2', 1))
+    before = builder.snapshot()
+    assert builder.plan().done
+    builder.store.generations.pointer(ENV.arch).unlink()
+    with pytest.raises(StoreError) as caught:
+        builder.build()
+    assert caught.value.kind == "newer"
+    assert builder.snapshot() == before
+
+
+@pytest.fixture
+def unfinished(memory: Path) -> Builder:
+    """An environment that is proved, but not sealed."""
+    shutil.rmtree(memory / "root", ignore_errors=True)
+    builder = Builder(Store(Layout(PurePosixPath(memory / "root"))))
+    builder.build(before="publish")
+    return builder
 
 
 # Which step is repeated does not depend on the damage.
 @pytest.mark.parametrize(
-    ("name", "damage"), list(zip(FILES[1:], ("empty", "a folder", "wrong types", "nested") * 3, strict=False))
+    ("name", "damage"), list(zip(FILES[1:], ("empty", "cut in half", "wrong types", "nested") * 3, strict=False))
 )
-def test_a_damaged_file_of_an_unfinished_environment_repeats_its_step(builder: Builder, name: str, damage: str) -> None:
-    builder.unpublish()
-    DAMAGES[damage](builder.records / name)
-    (said,), ran = builder.build()
-    assert said.startswith(f"damaged: `{builder.records / name}` (")
+def test_a_damaged_file_of_an_unfinished_environment_repeats_its_step(
+    unfinished: Builder, name: str, damage: str
+) -> None:
+    DAMAGES[damage](unfinished.records / name)
+    env, ran = unfinished.build()
     first = {"verdict.json": "candidate", "plan.json": "publish", "receipts/install.json": "create"}
     steps = (*SPEAKING, "publish")  # the wheel is in the cache
-    assert ran == list(steps[steps.index(first.get(name, Path(name).stem)) :])
-    builder.assert_sound()
+    assert (env, ran) == (ENV, list(steps[steps.index(first.get(name, Path(name).stem)) :]))
+    unfinished.assert_sound()
 
 
-def test_a_missing_verdict_is_noticed(builder: Builder) -> None:
-    (builder.records / "verdict.json").unlink()
-    (said,), ran = builder.build()
-    assert ("it is missing" in said, ran) == (True, [])
-    builder.assert_sound()
-    builder.unpublish()
-    (builder.records / "verdict.json").unlink()
-    (said,), ran = builder.build()
-    assert ("it is missing" in said, ran) == (True, ["candidate", "proof", "publish"])
-    builder.assert_sound()
+def test_a_missing_verdict_of_an_unfinished_environment_repeats_the_proof(unfinished: Builder) -> None:
+    (unfinished.records / "verdict.json").unlink()
+    assert unfinished.build() == (ENV, ["candidate", "proof", "publish"])
+    unfinished.assert_sound()
 
 
-def test_a_missing_record_is_written_again_as_it_was(builder: Builder) -> None:
-    before = builder.store.record(ENV)
-    (builder.records / "record.json").unlink()
-    (said,), ran = builder.build()
-    assert ("it is missing" in said, ran) == (True, [])
-    assert builder.store.record(ENV) == before
-    builder.assert_sound()
+@pytest.mark.parametrize("killed_after", ["manifest.txt", "activate.sh", "provenance.json", HEAD])
+def test_a_seal_that_was_killed_is_done_again(
+    unfinished: Builder, monkeypatch: pytest.MonkeyPatch, killed_after: str
+) -> None:
+    written = sealing.write
 
+    def write_and_die(path: Path, text: str) -> None:
+        written(path, text)
+        if path.name == killed_after:
+            raise KeyboardInterrupt
 
-def test_a_record_without_a_manifest_is_written_again_from_receipts_and_verdict(builder: Builder) -> None:
-    before = builder.store.record(ENV)
-    assert before
-    (builder.records / "record.json").unlink()
-    (builder.records / "manifest.json").unlink()
-    assert builder.build() == ([], ["publish"])
-    after = builder.store.record(ENV)
-    assert after
-    assert dataclasses.replace(after, built=before.built, seconds=before.seconds) == before
-    builder.assert_sound()
-
-
-def test_an_end_of_a_build_that_was_killed_before_its_last_file_is_done_again(builder: Builder) -> None:
-    """Between the record and the head of the manifest, which is the last: `publish` went on without the head."""
-    before = builder.store.record(ENV)
-    for name in ("manifest.json", "sbom.cdx.json", "provenance.json"):
-        (builder.records / name).unlink()
-    builder.store.generations.pointer(ENV.arch).unlink()
-    assert builder.build() == ([], ["publish"])
-    assert builder.store.record(ENV) == before
-    builder.assert_sound()
-
-
-@pytest.mark.parametrize("damage", ["cut in half", "a folder", "huge"])
-def test_a_damaged_record_and_receipt_repeat_the_step_of_the_receipt(builder: Builder, damage: str) -> None:
-    (builder.records / "manifest.json").unlink()  # it has a copy of the record
-    for name in ("record.json", "receipts/bytecode.json"):
-        DAMAGES[damage](builder.records / name)
-    said, ran = builder.build()
-    assert len(said) == 2
-    assert ran[0] == "bytecode"
-    builder.assert_sound()
+    for module in (sealing, bill_of_materials):
+        monkeypatch.setattr(module, "write", write_and_die)
+    with pytest.raises(KeyboardInterrupt):
+        unfinished.build()
+    monkeypatch.undo()
+    assert unfinished.store.pointers() == {}
+    assert unfinished.build() == (ENV, ["publish"])
+    unfinished.assert_sound()
 
 
 WHEEL_DAMAGES: dict[str, Callable[[Path], object]] = {
@@ -325,38 +364,28 @@ WHEEL_DAMAGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("damage", ["wheel.json is empty", "wheel is a folder", "wheel missing", "all is a file"])
+SIZES = [name for name in WHEEL_DAMAGES if name != "a byte of the wheel"]
+
+
+@pytest.mark.parametrize("damage", SIZES)
 def test_a_damaged_wheel_is_compiled_again_when_it_is_needed(builder: Builder, damage: str) -> None:
     WHEEL_DAMAGES[damage](builder.wheel)
+    assert builder.build() == (ENV, []), "an environment that is built needs it no more"
+    Publisher(builder.store).unpublish(ENV)
     shutil.rmtree(builder.prefix)
-    (said,), ran = builder.build()
-    assert said.startswith(f"damaged: `{builder.wheel}` (")
-    assert ran == ["create", "install", "compile", *SPEAKING[2:], "publish"]
+    assert builder.build() == (ENV, ["create", "install", "compile", *SPEAKING[2:], "publish"])
     builder.assert_sound()
 
 
-@pytest.mark.parametrize("damage", WHEEL_DAMAGES)
-def test_a_damaged_wheel_does_not_disturb_an_environment_that_is_built(
-    builder: Builder, damage: str, words: Words
-) -> None:
-    WHEEL_DAMAGES[damage](builder.wheel)
-    (said,), ran = builder.build()
-    words("build", said.replace(str(builder.store.root), "ROOT"))
-    assert ran == []
-    assert not builder.wheel.exists()
-
-
-def test_a_wheel_that_is_damaged_between_plan_and_use_is_an_error(builder: Builder, words: Words) -> None:
+def test_a_flipped_byte_of_the_wheel_is_an_error_whose_hint_works(builder: Builder, words: Words) -> None:
     WHEEL_DAMAGES["a byte of the wheel"](builder.wheel)
+    Publisher(builder.store).unpublish(ENV)
+    shutil.rmtree(builder.prefix)
     with pytest.raises(StoreError) as caught:
-        builder.store.wheels.find(KEY)
+        builder.build()
     (reason,) = caught.value.evidence
     assert "`horovod.whl`" in reason and "`wheel.json`" in reason
     words("build", f"{caught.value.message.replace(str(builder.store.root), 'ROOT')}\n{reason}")
-    assert "provision build" in str(caught.value.hint)
-
-
-def test_an_environment_of_another_admin_is_not_repaired(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
-    DAMAGES["empty"](builder.records / "verdict.json")
-    monkeypatch.setattr("provision.machine.root.damage.os.access", lambda *_: False)
-    assert builder.build() == ([], [])
+    subprocess.run(str(caught.value.hint).split("`")[1], shell=True, check=True)
+    assert builder.build() == (ENV, ["compile", *SPEAKING[2:], "publish"])
+    builder.assert_sound()

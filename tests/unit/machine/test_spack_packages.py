@@ -15,14 +15,13 @@ import pytest
 from golden_files import Words
 from parts.cli import call
 from parts.published import put_proved, put_unproved
-from provision.machine.root.checking import examine_files
+from provision.machine.root.checking import examine, glance
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.removing import Remover
 from provision.machine.root.sealing import seal
 from provision.machine.root.spack_setup import SpackSetup, write_setup
 from provision.machine.root.spack_store import stored_packages, unused_packages
 from provision.machine.root.store import Store
-from provision.machine.root.usable import glance
 from provision.model.layout import EnvironmentId, Layout
 
 ENV = EnvironmentId("knl", "tensorflow", "2.15.1", "0000000000")
@@ -70,7 +69,7 @@ def package_of(store: Store, key: str) -> Path:
 
 def found(store: Store, *, hashes: bool = False) -> list[tuple[str, str, str]]:
     """What `verify` finds."""
-    return [(one.subject, one.reason, one.package) for one in examine_files(store, ENV, hashes=hashes).differences]
+    return [(one.subject, one.reason, one.package) for one in examine(store, ENV, hashes=hashes).differences]
 
 
 def test_a_changed_file_of_the_store_is_found_with_its_package(store: Store, words: Words) -> None:
@@ -99,18 +98,17 @@ def test_the_hint_removes_the_damaged_package_before_the_rebuild(store: Store) -
     setup = SpackSetup(root=root, version="1.2.0", commit="9cf6633", python=f"{root}/bin/python", source="/spack")
     write_setup(store, setup)
     (package_of(store, USED) / SITE / "tensorflow.py").write_text("")
-    (difference,) = examine_files(store, ENV, hashes=False).differences
+    (difference,) = examine(store, ENV, hashes=False).differences
     hint = str(difference.hint)
     assert hint.startswith("`env -i ") and f"uninstall -y -f /{USED}` " in hint
     assert f"{root}/bin/spack -C {store.layout.records_folder(ENV)}/spack -e {store.layout.prefix(ENV)} " in hint
 
 
 def test_an_environment_whose_package_is_gone_is_broken_at_a_glance(store: Store) -> None:
-    record = store.record(ENV)
-    assert record is not None and glance(store, ENV, record) is None
+    assert glance(store, ENV, loaded=True).why is None
     gone = package_of(store, USED)
     shutil.rmtree(gone)
-    assert glance(store, ENV, record) == f"{gone}: it is missing"
+    assert glance(store, ENV, loaded=True).why == f"{gone}: it is missing"
 
 
 def test_a_package_that_no_lock_names_is_a_leftover(store: Store) -> None:

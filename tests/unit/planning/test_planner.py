@@ -110,15 +110,16 @@ def from_step(first: str | None, **others: str) -> dict[str, str]:
         (BEFORE_PUBLISH, True, True, from_step(None)),
         (BEFORE_PUBLISH, False, True, from_step(None)),  # the installed wheel needs no cache
         (BEFORE_PUBLISH, True, False, from_step("publish")),
+        (frozenset(), True, True, from_step(None)),  # sealed: nothing in it is written any more
         (frozenset(), True, False, from_step("create", compile="reuse")),
         # A prefix that is half installed starts over.
-        (BEFORE_PUBLISH - {"create"}, False, True, from_step("create")),
-        (BEFORE_PUBLISH - {"install"}, False, True, from_step("create")),
-        (BEFORE_PUBLISH - {"bytecode"}, True, True, from_step("bytecode", compile="reuse")),
-        (BEFORE_PUBLISH - {"horovod"}, True, True, from_step("horovod", compile="reuse")),
-        (BEFORE_PUBLISH - {"inspect"}, True, True, from_step("inspect")),
-        (BEFORE_PUBLISH - {"candidate"}, True, True, from_step("candidate")),
-        (BEFORE_PUBLISH - {"proof"}, True, True, from_step("proof")),
+        (BEFORE_PUBLISH - {"create"}, False, False, from_step("create")),
+        (BEFORE_PUBLISH - {"install"}, False, False, from_step("create")),
+        (BEFORE_PUBLISH - {"bytecode"}, True, False, from_step("bytecode", compile="reuse")),
+        (BEFORE_PUBLISH - {"horovod"}, True, False, from_step("horovod", compile="reuse")),
+        (BEFORE_PUBLISH - {"inspect"}, True, False, from_step("inspect")),
+        (BEFORE_PUBLISH - {"candidate"}, True, False, from_step("candidate")),
+        (BEFORE_PUBLISH - {"proof"}, True, False, from_step("proof")),
     ],
 )
 def test_a_build_continues_at_the_first_step_without_a_receipt(

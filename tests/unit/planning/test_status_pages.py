@@ -112,7 +112,7 @@ def test_the_history_of_proofs_is_drawn() -> None:
     assert "8 ranks: 3600" in words
 
 
-@pytest.mark.parametrize("state", ["published", "damaged"])
+@pytest.mark.parametrize("state", ["published", "broken"])
 def test_a_proof_that_failed_last_is_shown_in_the_table(state: str) -> None:
     failed = (proof("2026-11-22", 1000.0), proof("2026-11-24", 900.0, passed=False))
     words = " ".join(Words(pages_of(entry(state=state, proofs=failed))["index.html"]).text.split())
