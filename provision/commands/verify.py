@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from provision.commands.shared.options import add_arch, add_environment, add_site, refuse_unused
 from provision.commands.shared.outcome import Outcome
-from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError, StoreError
+from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
 from provision.machine.programs.shell import environ, which
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def _examine(args: argparse.Namespace) -> Outcome:
     site = shipped.load_site(args.site)
     store = read_store(site)
     arch, only = arch_below(site, args.arch) if args.all else None, None
-    loaded = store.pointers().values()
+    loaded = set(store.pointers().values())
     if args.all:
         proved = [env for env in store.environments() if glance(store, env, loaded=str(env) in loaded).finished]
         envs = [env for env in proved if arch in (None, env.arch)]
@@ -99,29 +99,15 @@ def _examine(args: argparse.Namespace) -> Outcome:
                 hint=hint_to_complete(store, only, site),
                 kind="unproved",
             )
-    found, lines, refused = [], [], {}
+    found, lines = [], []
     for env in envs:
-        try:
-            examination = examine(store, env, hashes=args.hashes)
-        except StoreError as error:
-            if not args.all:
-                raise
-            refused[str(env)] = error
-            continue
-        newer = newer_than_build(store, env)
+        examination, newer = examine(store, env, hashes=args.hashes), newer_than_build(store, env)
         examination = dataclasses.replace(examination, differences=(*examination.differences, *newer))
         remember(store, env, examination)
         found.append(examination)
         lines += describe(examination)
     broken = {examination.environment for examination in found if examination.condition == "broken"}
-    wrong = unusable(store, arch, only)
-    lost = [one.line for one in wrong if one.environment not in broken]
-    known = {one.environment for one in wrong}
-    lost += [
-        f"{env}: {error.message}; {error.hint or '`provision doctor` says more'}"
-        for env, error in refused.items()
-        if env not in known
-    ]
+    lost = [one.line for one in unusable(store, arch, only) if one.environment not in broken]
     lines += [f"broken   {line}" for line in lost]
     bad = bool(lost) or any(examination.condition != "fresh" for examination in found)
     return Outcome(

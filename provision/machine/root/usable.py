@@ -13,6 +13,7 @@ from provision.errors import ProvisionError
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import environ
 from provision.machine.root.checking import glance
+from provision.machine.root.generations import ABOUT
 from provision.machine.root.store import Store
 from provision.model.layout import KINDS, EnvironmentId
 from provision.model.record import Record
@@ -41,28 +42,33 @@ class Unusable:
 def unusable(store: Store, arch: str | None = None, only: EnvironmentId | None = None) -> list[Unusable]:
     """What users of one arch, or of all, can load but does not lead to what passed its proof. Starts each Python once.
 
-    `only`: of the modules those that load this environment.
+    `only`: of the modules the one of this environment.
     """
     archs = [one for one in store.generations.archs() if arch in (None, one)]
-    return [found for one in archs for found in _of_arch(store, one, str(only) if only else None)]
+    return [found for one in archs for found in _of_arch(store, one, only)]
 
 
-def _of_arch(store: Store, arch: str, only: str | None) -> Iterator[Unusable]:
+def _of_arch(store: Store, arch: str, only: EnvironmentId | None) -> Iterator[Unusable]:
     generations = store.generations
     pointer, back = generations.pointer(arch), f"`provision rollback --arch {arch}` goes back to one that is there"
     modules = generations.modules_in(pointer)
+
+    def is_meant(module: str) -> bool:
+        mine = only is not None and module == f"{only.name}/{only.version}"
+        return only is None or (mine and modules.get(module) in (None, str(only)))
+
     for path, reason in generations.damaged(arch).items():
         module = "/".join(path.parts[-2:]).removesuffix(".lua")
         again = f"`provision publish {modules[module]}` writes it again" if module in modules else back
-        if only in (None, modules.get(module, only)):
+        if is_meant(module) or path in (pointer, pointer / ABOUT):
             yield Unusable(subject=str(path), reason=reason, hint=again, environment=modules.get(module))
-    for module in sorted(modulefiles(pointer) - modules.keys()):
+    for module in filter(is_meant, sorted(modulefiles(pointer) - modules.keys())):
         reason = "no file says to which environment it leads"
         yield Unusable(subject=f"module {arch}/{module}", reason=reason, hint=back)
     for module, environment in modules.items():
-        why = _why_unusable(store, environment) if only in (None, environment) else None
+        why = _why_unusable(store, environment) if is_meant(module) else None
         if why is not None:
-            hint = "`provision rollback` or `provision build` repairs it"
+            hint = "`provision rollback` goes back, `provision build` builds another one beside it"
             yield Unusable(subject=f"module {arch}/{module}", reason=why, hint=hint, environment=environment)
 
 

@@ -150,6 +150,7 @@ def test_a_lost_record_is_shown_and_not_made_again(root: Path, capsys: Captured)
     assert not record.exists()
     assert call("verify", str(ENV)) == 1
     assert "record.json: it is missing" in capsys.readouterr().out
+    assert call("verify", str(OTHER)) == 0
 
 
 def test_a_moved_root_is_broken_everywhere(root: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
