@@ -14,7 +14,7 @@ from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import read_store
 from provision.commands.shared.upgrade_steps import Part, Step, find_parts, lock_paths, make_steps, plan_of, say_steps
 from provision.errors import EXIT_JOB_LEFT, ConfigError, ProvisionError, StoreError
-from provision.machine.terminal.console import error_lines, say
+from provision.machine.terminal.console import say
 
 if TYPE_CHECKING:
     from provision.machine.root.store import Store
@@ -198,7 +198,7 @@ def _build(args: argparse.Namespace, archs: list[str]) -> tuple[dict[str, Provis
             if error.kind == "interrupted":
                 raise
             errors[arch] = error
-            for line in error_lines(error):
+            for line in error.to_lines():
                 say(f"{arch}: {line}" if line else "")
     return errors, {}
 

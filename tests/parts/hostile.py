@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from provision.errors import ErrorKind, ProvisionError
-from provision.machine.terminal.console import error_lines
 
 # `make fuzz` raises it: how many times as many examples, and then other ones at each run.
 FACTOR = int(os.environ.get("FUZZ", "1"))
@@ -183,7 +182,7 @@ def check_error(error: ProvisionError) -> None:
     """An error has a known kind and can be printed in both forms."""
     assert error.kind in KINDS - {"bug"}
     strict_json(json.dumps(error.to_dict()))
-    assert error_lines(error)[0].startswith("error: ")
+    assert error.to_lines()[0].startswith("error: ")
 
 
 def strict_json(text: str) -> Any:

@@ -13,7 +13,7 @@ from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.proving import arch_of, history_of, judged, ranks_of, refuse_outside_job
 from provision.commands.shared.target import read_store
 from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, ConfigError, Interruption, ProvisionError
-from provision.machine.terminal.console import error_lines, say
+from provision.machine.terminal.console import say
 from provision.machine.terminal.progress_lines import listener, listeners, shown_step
 
 if TYPE_CHECKING:
@@ -161,7 +161,7 @@ def _in_jobs(args: argparse.Namespace, site: Site, store: Store, wanted: Sequenc
     if not jobs or args.no_wait:
         return _outcome(wanted)
     try:
-        with listeners(list(jobs)) as listener_of:
+        with listeners() as listener_of:
             followed = [
                 FollowedJob(number, site.scheduler.name, store, listener_of(arch), build=True)
                 for arch, number in jobs.items()
@@ -188,7 +188,7 @@ def _outcome(wanted: Sequence[Again]) -> Outcome:
         if one.error and one.error.message not in shown:
             shown.append(one.error.message)
             say("")
-            for line in error_lines(one.error):
+            for line in one.error.to_lines():
                 say(f"{one.arch}: {line}" if line else "")
     rows = [(one.arch, str(one.environment), one.state, one.proof, one.earlier) for one in wanted]
     bad = any(one.state in ("worse", "failed") for one in wanted)

@@ -13,7 +13,7 @@ from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.submitting import command_to_use, prepare_job
 from provision.commands.shared.target import Target
 from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, Interruption, ProvisionError
-from provision.machine.terminal.console import error_lines, say
+from provision.machine.terminal.console import say
 from provision.machine.terminal.progress_lines import listeners
 from provision.model.layout import EnvironmentId
 from provision.schedulers.status import JobStatus
@@ -83,7 +83,7 @@ def _follow(args: argparse.Namespace, builds: Sequence[Build], targets: dict[str
     submitted = [build for build in builds if build.job is not None]
     site = next(iter(targets.values())).site
     try:
-        with listeners([build.arch for build in submitted]) as listener_of:
+        with listeners() as listener_of:
             followed = [
                 FollowedJob(
                     build.job or "", site.scheduler.name, targets[build.arch].store, listener_of(build.arch), build=True
@@ -114,7 +114,7 @@ def _outcome(builds: Sequence[Build]) -> Outcome:
     for build in builds:
         if build.error:
             say("")
-            for line in error_lines(build.error):
+            for line in build.error.to_lines():
                 say(f"{build.arch}: {line}" if line else "")
     width = max(len(build.arch) for build in builds)
     lines = [

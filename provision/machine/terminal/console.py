@@ -20,11 +20,6 @@ def is_terminal(stream: TextIO) -> bool:
     return stream.isatty() and os.environ.get("TERM", "") != "dumb"
 
 
-def error_lines(error: ProvisionError) -> list[str]:
-    """An error as people read it: what happened, evidence, log, and after a blank line the hint."""
-    return error.to_lines()
-
-
 def for_people(text: str) -> str:
     """The text as a terminal may get it: lines and tabs stay, and any other control character is shown as an escape sequence.
 
@@ -72,7 +67,7 @@ def ask(question: str) -> str | None:
 
 def show_error(error: ProvisionError) -> None:
     """Print an error; only the word `error:` is coloured, and only on a terminal without NO_COLOR."""
-    first, *rest = error_lines(error)
+    first, *rest = error.to_lines()
     colour = is_terminal(sys.stderr) and not os.environ.get("NO_COLOR")
     first = for_people(secrets_here().hide(first))
     _say(first.replace("error:", "\033[1;31merror:\033[0m", 1) if colour else first)

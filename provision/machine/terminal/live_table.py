@@ -1,4 +1,4 @@
-"""A build drawn on a terminal: a line for each step, what the running one does, and how long it will take.
+"""A table on a terminal that shows a build, or several: a line for each step or job, and how long everything takes.
 
 The only importer of rich. What is drawn is decided by `screen`, which takes time and size as values.
 """
@@ -10,24 +10,22 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TextIO, TypeVar
+from typing import TextIO, TypeVar
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
 
 from provision.machine.programs.secrets_here import secrets_here
-from provision.machine.programs.streams import can_encode
+from provision.machine.programs.streams import ASCII, can_encode
 from provision.machine.terminal.console import for_people
 from provision.model.estimate import UNTIMED
-from provision.model.event import Event
+from provision.model.event import Event, Listener
 from provision.model.progress import Doing, read_progress
 from provision.profile.patterns import show_controls
 from provision.wording import about, count, duration
 
-if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-
-Line = tuple[tuple[str, str], ...]
-"""A line as parts, each a text with its style."""
 MARKS = {"keep": "=", "reuse": "=", "create": "·", "run": "›", "done": "✓", "failed": "✗"}
-ASCII_MARKS = {"keep": "=", "reuse": "=", "create": ".", "run": ">", "done": "+", "failed": "x"}
 STYLES = {"run": "cyan", "done": "green", "failed": "red"}
 INSTEAD_OF_SECONDS = {"keep": "kept", "reuse": "cached"}
 INDENT = 21
@@ -35,172 +33,210 @@ WIDE = 70
 
 
 @dataclass(slots=True)
-class StepRow:
-    """A step: its state (its action, until it runs), when it began, and the seconds that it took."""
+class Row:
+    """A step of a build, or one of several jobs: its state, what it is, what it does now, and how long it took."""
 
-    title: str
-    state: str
-    began: float = 0.0
+    words: str = ""
+    state: str = "create"
+    """A key of MARKS."""
+    doing: Doing = field(default_factory=Doing)
+    began: float | None = None
     seconds: float | None = None
+
+    def taken(self, now: float) -> float | None:
+        """The seconds from its beginning to its end, or until now; None if it did not begin."""
+        if self.seconds is not None or self.began is None:
+            return self.seconds
+        return now - self.began
+
+    def begin(self, now: float) -> None:
+        """From now on it runs."""
+        self.state, self.began, self.seconds, self.doing = "run", now, None, Doing()
 
 
 @dataclass(slots=True)
 class Table:
-    """The state of a build, from its events. `clock` gives monotonic seconds, `say` prints a line above the table."""
+    """Rows with marks. `clock` gives monotonic seconds, `say` prints a line above the table."""
 
     clock: Callable[[], float] = time.monotonic
     say: Callable[[str], None] = print
     marks: dict[str, str] = field(default_factory=lambda: MARKS)
-    rows: dict[str, StepRow] = field(default_factory=dict)
-    expected: dict[str, float] = field(default_factory=dict)
-    doing: Doing = field(default_factory=Doing)
+    rows: dict[str, Row] = field(default_factory=dict)
     ended: float | None = None
+
+    def now(self) -> float:
+        """The time that is drawn: that of the end, when there is one."""
+        return self.clock() if self.ended is None else self.ended
+
+    def line(self, title: str, row: Row, words: str) -> Text:
+        """The line of a row."""
+        seconds = row.taken(self.now())
+        taken = INSTEAD_OF_SECONDS.get(row.state, "") if seconds is None else f"{seconds:.0f} s"
+        start = (f"{self.marks[row.state]} {title} ", STYLES.get(row.state, "dim"))
+        return Text.assemble(start, f"{taken:>7}  ", show_controls(words))
+
+    def screen(self, width: int, height: int) -> list[Text]:
+        """The lines, each at most `width - 1` long; at most `height - 1` while it runs, all of them at the end."""
+        lines = self.lines(width, height)
+        for line in lines:
+            line.truncate(width - 1)
+        return lines
+
+    def lines(self, width: int, height: int) -> list[Text]:
+        """The lines that are drawn on a terminal of this size."""
+        raise NotImplementedError
+
+
+@dataclass(slots=True)
+class BuildTable(Table):
+    """The steps of a build, from its events."""
+
+    expected: dict[str, float] = field(default_factory=dict)
 
     def listen(self, event: Event) -> None:
         """Take one event into the table."""
-        if event.kind == "say":
-            self.say(event.text)
-            return
-        if event.kind == "error":  # the verb shows it at the end
-            return
-        now = self.clock()
+        row = self.rows.get(event.step) or Row()
         match event.kind:
+            case "say":
+                self.say(event.text)
             case "plan":
-                self.rows = {name: StepRow(title=title, state=action) for name, title, action in event.steps}
+                self.rows = {name: Row(title, action) for name, title, action in event.steps}
                 self.expected = dict(event.expected)
             case "started":
-                row = self.rows.setdefault(event.step, StepRow(title=event.text, state="run"))
-                row.state, row.began, self.doing = "run", now, Doing()
+                self.rows[event.step] = row = self.rows.get(event.step) or Row(event.text)
+                row.begin(self.clock())
             case "progress":
-                self.doing = read_progress(event.text, self.doing)
+                row.doing = read_progress(event.text, row.doing)
             case "finished" | "failed":
-                row = self.rows.setdefault(event.step, StepRow(title="", state="run", began=now))
+                self.rows[event.step] = row
                 row.state = "done" if event.kind == "finished" else "failed"
                 row.seconds = event.seconds
                 if event.kind == "finished" and event.text:
-                    row.title += f": {event.text}"
+                    row.words += f": {event.text}"
+            case "error":  # the verb shows it at the end
+                pass
 
-    def end(self) -> None:
-        """Stop the clock: what is drawn from now on is the result."""
-        self.ended = self.clock()
-
-    def screen(self, width: int, height: int) -> list[Line]:
-        """The lines of the whole table, each at most `width - 1` long; at most `height - 1` while it runs."""
-        if not self.rows:
-            return []
-        now = self.clock() if self.ended is None else self.ended
-        running = next((name for name, row in self.rows.items() if row.state == "run"), None)
-        steps = [(name, self._row(name, row, now)) for name, row in self.rows.items()]
-        if self.ended is None:
-            steps = _around(steps, running, room=max(1, height - 3))
+    def lines(self, width: int, height: int) -> list[Text]:
+        """A line for each step, with what the running one does; on a low terminal that one and those around it."""
+        names = list(self.rows)
+        running = next((name for name in names if self.rows[name].state == "run"), None)
+        if self.ended is None and names:
+            at, room = names.index(running) if running else len(names) - 1, max(1, height - 3)
+            first = max(0, min(at + 2 - room, len(names) - room))
+            names = names[min(first, at) :][:room]
         lines = []
-        for name, line in steps:
-            lines.append(line)
+        for name in names:
+            row = self.rows[name]
+            lines.append(self.line(f"{name:<9}", row, row.words))
             if name == running and self.ended is None:
-                lines.append(((f"{' ' * (INDENT if width >= WIDE else 2)}{self._detail(name)}", "dim"),))
-        lines.append(((self._sum(now, running), "bold"),))
-        return [cut(line, width - 1) for line in lines]
+                before = self.expected.get(name)
+                last_time = f"{duration(before)} last time" if before is not None and before >= 1 else ""
+                detail = "; ".join(filter(None, (str(row.doing), last_time)))
+                indent = " " * (INDENT if width >= WIDE else 2)
+                lines.append(Text(f"{indent}{show_controls(detail)}", "dim"))
+        return [*lines, Text(self._sum(running), "bold")] if lines else []
 
-    def _row(self, name: str, row: StepRow, now: float) -> Line:
-        seconds = now - row.began if row.state == "run" else row.seconds
-        taken = INSTEAD_OF_SECONDS.get(row.state, "") if seconds is None else f"{seconds:.0f} s"
-        style = STYLES.get(row.state, "dim")
-        return ((f"{self.marks[row.state]} {name:<9} ", style), (f"{taken:>7}  ", ""), (row.title, ""))
-
-    def _detail(self, name: str) -> str:
-        """What the running step does, and how long it took before."""
-        before = self.expected.get(name)
-        words = [str(self.doing), f"{duration(before)} last time" if before is not None and before >= 1 else ""]
-        return "; ".join(filter(None, words))
-
-    def _sum(self, now: float, running: str | None) -> str:
-        """The last line: which step of how many, the time until now, and the time that is left."""
+    def _sum(self, running: str | None) -> str:
+        """Which step of how many, the time until now, and the time that is left."""
         # A job is followed later than it runs, so the steps are counted, and not our time.
-        taken = duration(sum(now - row.began if row.state == "run" else row.seconds or 0 for row in self.rows.values()))
+        taken = duration(sum(row.taken(self.now()) or 0 for row in self.rows.values()))
         failed = next((name for name, row in self.rows.items() if row.state == "failed"), None)
         step = f"step {list(self.rows).index(running) + 1} of {len(self.rows)}" if running else ""
         if failed:
             return f"stopped in step {failed} after {taken}"
         if self.ended is None:
-            left = self._left(now)
+            left = self._left()
             return ", ".join(filter(None, (step, f"{taken} so far", f"{about(left)} left" if left else "")))
         done = sum(row.state == "done" for row in self.rows.values())
         return f"{step} after {taken}" if step else f"{count(done, 'step')} done in {taken}"
 
-    def _left(self, now: float) -> float | None:
+    def _left(self) -> float | None:
         """The seconds that are left, if every step that is to be done was timed before."""
-        left = 0.0
-        for name, row in self.rows.items():
-            if row.state in ("create", "run") and name not in UNTIMED:
-                if name not in self.expected:
-                    return None
-                left += max(0.0, self.expected[name] - (now - row.began if row.state == "run" else 0.0))
-        return left
+        rows = {name: row for name, row in self.rows.items() if row.state in ("create", "run") and name not in UNTIMED}
+        if not rows.keys() <= self.expected.keys():
+            return None
+        return sum(max(0.0, self.expected[name] - (row.taken(self.now()) or 0)) for name, row in rows.items())
 
 
-def _around(steps: list[tuple[str, Line]], running: str | None, room: int) -> list[tuple[str, Line]]:
-    """As many steps as there is room for, with the running one and the one after it among them."""
-    names = [name for name, _ in steps]
-    at = names.index(running) if running else len(names) - 1
-    first = max(0, min(at + 2 - room, len(steps) - room))
-    return steps[min(first, at) :][:room]
+@dataclass(slots=True)
+class JobsTable(Table):
+    """Several jobs: the state of each, its step, and what the step does."""
+
+    began: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.began = self.clock()
+
+    def listener(self, name: str) -> Listener:
+        """What takes the events of one job into the table."""
+        row = self.rows[name] = Row("submitted")
+        steps: list[str] = []
+
+        def end(state: str, words: str) -> None:
+            row.state, row.words, row.doing = state, words, Doing()
+            row.seconds = row.taken(self.clock())
+
+        def listen(event: Event) -> None:
+            match event.kind:
+                case "plan":
+                    steps[:] = [step for step, _, _ in event.steps]
+                    row.begin(self.clock())
+                case "started":
+                    if row.began is None:
+                        row.begin(self.clock())
+                    at = f" ({steps.index(event.step) + 1} of {len(steps)})" if event.step in steps else ""
+                    row.state, row.words, row.doing = "run", f"{event.step}{at}", Doing()
+                case "progress":
+                    row.doing = read_progress(event.text, row.doing)
+                case "finished" if event.step == (steps[-1] if steps else "publish"):
+                    end("done", "published" if event.step == "publish" else "done")
+                case "failed":
+                    end("failed", f"stopped in step {event.step}")
+                case "error":
+                    end("failed", event.text)
+                case "say" if row.state == "create":
+                    row.words = event.text
+                case "say":
+                    self.say(f"{name}: {event.text}")
+                case _:
+                    pass
+
+        return listen
+
+    def lines(self, width: int, height: int) -> list[Text]:
+        """A line for each job; on a low terminal the busy ones first."""
+        rows = list(self.rows.items())
+        if self.ended is None and len(rows) > height - 2:
+            order = ("run", "failed", "create", "done")
+            rows = sorted(rows, key=lambda item: order.index(item[1].state))[: max(1, height - 2)]
+        longest = max(map(len, self.rows), default=0)
+        states = [row.state for row in self.rows.values()]
+        parts = [f"{states.count('done')} of {count(len(states), 'job')} done"]
+        parts += [f"{states.count('failed')} failed"] if "failed" in states else []
+        parts.append(duration(self.now() - self.began))
+        lines = [
+            self.line(f"{name:<{longest}}", row, ": ".join(filter(None, (row.words, str(row.doing)))))
+            for name, row in rows
+        ]
+        return [*lines, Text(", ".join(parts), "bold")]
 
 
-def cut(line: Line, width: int) -> Line:
-    """A line that is not longer than the terminal is wide."""
-    parts, room = [], width
-    for text, style in line:
-        parts.append((text[:room], style))
-        room -= len(parts[-1][0])
-    return tuple(parts)
-
-
-def live_table(stream: TextIO) -> contextlib.AbstractContextManager[Table]:
-    """Draw the table of one build on this terminal for as long as the context lasts."""
-    return drawn_live(stream, lambda say, marks: Table(say=say, marks=marks))
-
-
-class Screen(Protocol):
-    """What is drawn: lines for a terminal of this size, until it has ended."""
-
-    def screen(self, width: int, height: int) -> list[Line]:
-        """The lines."""
-        ...
-
-    def end(self) -> None:
-        """Stop the clock."""
-        ...
-
-
-Drawn = TypeVar("Drawn", bound=Screen)
+AnyTable = TypeVar("AnyTable", bound=Table)
 
 
 @contextlib.contextmanager
-def drawn_live(stream: TextIO, make: Callable[[Callable[[str], None], dict[str, str]], Drawn]) -> Iterator[Drawn]:
-    """Draw what `make` makes on this terminal for as long as the context lasts; its last state stays on the screen.
-
-    `make` gets the function that prints a line above the table, and the marks that the terminal can write.
-    """
-    from rich.console import Console
-    from rich.live import Live
-    from rich.text import Text
-
+def drawn(table: AnyTable, stream: TextIO) -> Iterator[AnyTable]:
+    """Draw the table on this terminal for as long as the context lasts; its last state stays on the screen."""
     console = Console(file=stream, no_color=bool(os.environ.get("NO_COLOR")), highlight=False)
-    marks = MARKS if can_encode(stream, "".join(MARKS.values())) else ASCII_MARKS
-    table = make(lambda text: console.print(Text(for_people(secrets_here().hide(text)))), marks)
-    with Live(
-        console=console, get_renderable=lambda: _drawn(table, console), refresh_per_second=8, redirect_stdout=False
-    ):
+    table.say = lambda text: console.print(Text(for_people(secrets_here().hide(text))))
+    if not can_encode(stream, "".join(MARKS.values())):
+        table.marks = {state: ASCII.get(mark, mark) for state, mark in MARKS.items()}
+
+    def lines() -> Group:
+        return Group(*table.screen(*console.size))
+
+    with Live(console=console, get_renderable=lines, refresh_per_second=8, redirect_stdout=False):
         try:
             yield table
         finally:
-            table.end()
-
-
-def _drawn(table: Screen, console: Console) -> RenderableType:
-    from rich.console import Group
-    from rich.text import Text
-
-    lines = table.screen(*console.size)
-    shown = (tuple((show_controls(text), style) for text, style in line) for line in lines)
-    return Group(*(Text.assemble(*line, no_wrap=True, end="\n") for line in shown))
+            table.ended = table.clock()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from provision.machine.terminal.console import is_terminal, say
@@ -17,9 +17,9 @@ from provision.wording import count, duration
 def listener() -> Iterator[Listener]:
     """A listener that shows the progress of a build: a live table on a terminal, plain lines elsewhere."""
     if is_terminal(sys.stderr):
-        from provision.machine.terminal.live_table import live_table
+        from provision.machine.terminal.live_table import BuildTable, drawn
 
-        with live_table(sys.stderr) as table:
+        with drawn(BuildTable(), sys.stderr) as table:
             yield table.listen
         return
     plain = Plain()
@@ -28,17 +28,15 @@ def listener() -> Iterator[Listener]:
 
 
 @contextlib.contextmanager
-def listeners(names: Sequence[str]) -> Iterator[Callable[[str], Listener]]:
+def listeners() -> Iterator[Callable[[str], Listener]]:
     """A function that gives the listener of each of several builds: a row in one live table, plain lines elsewhere."""
     if is_terminal(sys.stderr):
-        from provision.machine.terminal.jobs_table import JobsTable
-        from provision.machine.terminal.live_table import drawn_live
+        from provision.machine.terminal.live_table import JobsTable, drawn
 
-        with drawn_live(sys.stderr, lambda say, marks: JobsTable(names=names, say=say, marks=marks)) as table:
+        with drawn(JobsTable(), sys.stderr) as table:
             yield table.listener
         return
-    plain = {name: Plain(say=lambda text, name=name: say(f"{name}: {text}")) for name in names}  # type: ignore[misc]
-    yield lambda name: plain[name].listen
+    yield lambda name: Plain(say=lambda text: say(f"{name}: {text}")).listen
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from parts.cli import call, envelope
-from provision.machine.terminal.live_table import Table, drawn_live
+from provision.machine.terminal.live_table import BuildTable, drawn
 from provision.model.event import Event
 
 Captured = pytest.CaptureFixture[str]
@@ -100,7 +100,7 @@ def test_a_live_table_shows_the_controls_of_titles_and_lines(control: str) -> No
             return True
 
     stream = Terminal()
-    with drawn_live(stream, lambda say, marks: Table(say=say, marks=marks)) as table:
+    with drawn(BuildTable(), stream) as table:
         table.listen(Event(kind="plan", steps=(("compile", f"a{control}b", "create"),)))
         table.listen(Event(kind="started", step="compile"))
         table.listen(Event(kind="say", text=f"c{control}d"))

@@ -11,7 +11,7 @@ import pytest
 from golden_files import Words
 from provision.errors import PlanError, ProvisionError
 from provision.machine.programs.streams import can_encode, replace_unknown_characters
-from provision.machine.terminal.console import error_lines, is_terminal, show_error
+from provision.machine.terminal.console import is_terminal, show_error
 from provision.machine.terminal.progress_lines import Plain, listener, shown_as_step
 from provision.model.event import Event
 
@@ -91,8 +91,8 @@ def test_a_table_is_drawn_on_a_terminal_that_moves_its_cursor(
 
 def test_an_error_has_its_evidence_its_log_and_its_hint_in_this_order() -> None:
     error = ProvisionError("it failed", evidence=["line 1", "line 2"], log="/x.log", hint="`fix it`")
-    assert error_lines(error) == ["error: it failed", "  line 1", "  line 2", "  log: /x.log", "", "hint: `fix it`"]
-    assert error_lines(ProvisionError("it failed")) == ["error: it failed"]
+    assert error.to_lines() == ["error: it failed", "  line 1", "  line 2", "  log: /x.log", "", "hint: `fix it`"]
+    assert ProvisionError("it failed").to_lines() == ["error: it failed"]
 
 
 @pytest.mark.parametrize(

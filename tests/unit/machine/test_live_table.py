@@ -1,4 +1,4 @@
-"""The live table: what it says of a step, that it fits on small terminals, and how it ends."""
+"""The live tables of a build and of several jobs: what it says of a step, that it fits on small terminals, and how it ends."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import io
 import pytest
 
 from golden_files import Words
-from provision.machine.terminal.live_table import ASCII_MARKS, Table, live_table
+from provision.machine.terminal.live_table import BuildTable, JobsTable, Table, drawn
 from provision.model.event import Event
 
 STEPS = (
@@ -43,10 +43,10 @@ class Clock:
         return self.now
 
 
-def build(plan: Event = PLAN) -> tuple[Table, Clock]:
+def build(plan: Event = PLAN) -> tuple[BuildTable, Clock]:
     """A build that installed for 16 s, and has compiled for 24."""
     clock = Clock()
-    table = Table(clock=clock, say=lambda text: None)
+    table = BuildTable(clock=clock, say=lambda text: None)
     table.listen(plan)
     table.listen(Event(kind="started", step="install", text="44 locked packages by uv"))
     clock.now += 16
@@ -59,7 +59,7 @@ def build(plan: Event = PLAN) -> tuple[Table, Clock]:
 
 def text_of(table: Table, width: int = 100, height: int = 30) -> list[str]:
     """The table's lines without colours."""
-    return ["".join(text for text, _ in line).rstrip() for line in table.screen(width, height)]
+    return [line.plain.rstrip() for line in table.screen(width, height)]
 
 
 def test_a_running_build_is_drawn_like_this(words: Words) -> None:
@@ -137,7 +137,7 @@ def test_a_build_that_ends_says_how_long_its_steps_took_also_if_it_is_followed_l
     for name, _, _ in STEPS[2:]:
         table.listen(Event(kind="finished", step=name, seconds=1))
     clock.now += 100
-    table.end()
+    table.ended = table.clock()
     clock.now += 100
     lines = text_of(table, 60, 8)
     assert len(lines) == 10, "the result is whole also on a low terminal"
@@ -149,7 +149,7 @@ def test_a_build_that_stops_says_in_which_step(words: Words) -> None:
     table, _ = build()
     table.listen(Event(kind="failed", step="compile", seconds=24))
     table.listen(Event(kind="error", error={"message": "it failed"}))
-    table.end()
+    table.ended = table.clock()
     assert text_of(table)[2].startswith("✗ compile ")
     assert "compile" in text_of(table)[-1] and "40 s" in text_of(table)[-1]
     words("build", text_of(table)[-1])
@@ -157,7 +157,7 @@ def test_a_build_that_stops_says_in_which_step(words: Words) -> None:
 
 def test_a_job_that_is_no_longer_followed_is_not_called_stopped(words: Words) -> None:
     table, _ = build()
-    table.end()
+    table.ended = table.clock()
     assert text_of(table)[2].startswith("› compile")
     assert "step 3 of 9" in text_of(table)[-1] and "40 s" in text_of(table)[-1]
     words("build", text_of(table)[-1])
@@ -165,14 +165,14 @@ def test_a_job_that_is_no_longer_followed_is_not_called_stopped(words: Words) ->
 
 def test_words_before_the_plan_are_printed_and_draw_no_table() -> None:
     said: list[str] = []
-    table = Table(clock=Clock(), say=said.append)
+    table = BuildTable(clock=Clock(), say=said.append)
     table.listen(Event(kind="say", text="waiting: x is being built by alice"))
     assert said == ["waiting: x is being built by alice"]
     assert table.screen(80, 24) == []
 
 
 def test_a_step_without_a_plan_has_a_line() -> None:
-    table = Table(clock=Clock())
+    table = BuildTable(clock=Clock())
     table.listen(Event(kind="started", step="proof", text="train"))
     assert text_of(table)[0] == "› proof         0 s  train"
 
@@ -199,22 +199,22 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(("encoding", "mark"), [("utf-8", "✓"), ("latin-1", "+"), ("ascii", "+")])
 def test_marks_are_drawn_in_what_the_terminal_can_write(encoding: str, mark: str) -> None:
     terminal = Terminal(encoding)
-    with live_table(terminal) as table:
+    with drawn(BuildTable(), terminal) as table:
         table.listen(PLAN)
         table.listen(Event(kind="say", text="said above"))
         table.listen(Event(kind="started", step="install"))
         table.listen(Event(kind="finished", step="install", seconds=1))
-    drawn = terminal.bytes.getvalue().decode(encoding)
-    assert f"{mark} install " in drawn
-    assert "said above" in drawn
-    assert "1 step " in drawn
+    shown = terminal.bytes.getvalue().decode(encoding)
+    assert f"{mark} install " in shown
+    assert "said above" in shown
+    assert "1 step " in shown
 
 
 @pytest.mark.usefixtures("small")
 def test_no_color_draws_without_colours(monkeypatch: pytest.MonkeyPatch) -> None:
     def colours() -> bool:
         terminal = Terminal("utf-8")
-        with live_table(terminal) as table:
+        with drawn(BuildTable(), terminal) as table:
             table.listen(PLAN)
             table.listen(Event(kind="finished", step="install", seconds=1))
         return b"[32m" in terminal.bytes.getvalue()
@@ -224,6 +224,53 @@ def test_no_color_draws_without_colours(monkeypatch: pytest.MonkeyPatch) -> None
     assert not colours()
 
 
-def test_ascii_has_a_mark_for_every_state() -> None:
-    assert set(ASCII_MARKS) == set(Table().marks)
-    assert "".join(ASCII_MARKS.values()).isascii()
+def test_each_job_has_a_line_with_its_step_and_what_it_does(words: Words) -> None:
+    now, said = 0.0, []
+    table = JobsTable(clock=lambda: now, say=said.append)
+    knl, haswell, gpu = map(table.listener, ("knl", "haswell", "gpu"))
+    for listen in (knl, haswell, gpu):
+        listen(Event(kind="say", text="job 7 is pending (Priority)"))
+    for listen in (knl, haswell):
+        listen(Event(kind="plan", steps=(*STEPS[:3], STEPS[-1])))
+    knl(Event(kind="started", step="compile"))
+    knl(Event(kind="progress", text="[3/27] Building CXX object a/b.cc.o"))
+    haswell(Event(kind="started", step="install"))
+    haswell(Event(kind="failed", step="install", seconds=4))
+    haswell(Event(kind="error", text="job 8 failed"))
+    knl(Event(kind="say", text="the lock was free"))
+    now = 12.0
+    lines = text_of(table, 80)
+    assert [line.split()[:2] for line in lines[:3]] == [["›", "knl"], ["✗", "haswell"], ["·", "gpu"]]
+    assert "12 s  compile (3 of 4)" in lines[0] and "3 of 27, b.cc" in lines[0]
+    assert lines[1].endswith("  job 8 failed") and lines[2].endswith("  job 7 is pending (Priority)")
+    assert "0 of 3 jobs" in lines[3] and "1 failed" in lines[3] and "12 s" in lines[3]
+    words("build", "\n".join(lines))
+    assert said == ["knl: the lock was free"]
+    knl(Event(kind="started", step="publish"))
+    knl(Event(kind="finished", step="publish", seconds=1))
+    now = 99.0
+    table.ended = table.clock()
+    lines = text_of(table, 80)
+    assert lines[0].startswith("✓ knl        12 s  ")
+    assert "1 of 3 jobs" in lines[-1] and "1 min 39 s" in lines[-1]
+    words("build", f"{lines[0]}\n{lines[-1]}")
+
+
+def test_a_small_terminal_shows_running_jobs_first_and_no_line_is_too_long() -> None:
+    table = JobsTable(clock=lambda: 0.0)
+    listeners = [table.listener(f"arch{number}") for number in range(9)]
+    listeners[7](Event(kind="started", step="compile"))
+    lines = text_of(table, width=20, height=5)
+    assert len(lines) == 4
+    assert lines[0].startswith("› arch7")
+    assert max(map(len, lines)) <= 19
+    table.ended = table.clock()
+    assert len(text_of(table, height=5)) == 10
+
+
+def test_an_event_of_an_unknown_step_is_drawn() -> None:
+    table = JobsTable(clock=lambda: 0.0)
+    listen = table.listener("a")
+    listen(Event(kind="started", step="other"))
+    listen(Event(kind="finished", step="other"))
+    assert "other" in text_of(table)[0]
