@@ -153,7 +153,7 @@ def _loaded() -> Outcome:
             or (examination.why if examination.condition == "broken" else None),
             shadows=shadows_on(environ().get("PYTHONPATH", ""), below),
         ),
-        *(check_venv(Path(prefix))[2] if own else ()),
+        *(check_venv(Path(prefix))[1] if own else ()),
     ]
     wrong = [check for check in checks if not check.passed]
     lines = [f"environment  {name}"]

@@ -77,24 +77,22 @@ def read_beneath(config: str) -> Beneath:
         ValueError: `provision venv create` did not write it.
     """
     pairs = (line.partition("=") for line in config.splitlines())
-    values = {name.strip(): value.strip() for name, _, value in pairs}
-    of_site = "provision-modules" in values
-    what = ("modules", "arch") if of_site else ("environment", "module")
-    names = (*what, "prefix", "root", "site", "minor", "folders")
-    missing = [name for name in names if not values.get(f"provision-{name}")]
-    if missing:
-        raise ValueError(f"it has no `provision-{missing[0]}`")
-    first, second, prefix, root, site, minor, folders = (values[f"provision-{name}"] for name in names)
-    module = first if of_site else second
+    values = {
+        name.strip().removeprefix("provision-"): value.strip() for name, _, value in pairs if "provision-" in name
+    }
+    what = ("modules", "arch") if "modules" in values else ("environment", "module")
+    for name in (*what, "prefix", "root", "site", "minor", "folders"):
+        if not values.get(name):
+            raise ValueError(f"it has no `provision-{name}`")
     return Beneath(
-        environment=None if of_site else first,
-        arch=second if of_site else None,
-        module=module,
-        prefix=prefix,
-        root=root,
-        site=site,
-        minor=minor,
-        folders=tuple(folders.split(":")),
+        environment=values.get("environment"),
+        module=values.get("modules") or values["module"],
+        arch=values.get("arch"),
+        prefix=values["prefix"],
+        root=values["root"],
+        site=values["site"],
+        minor=values["minor"],
+        folders=tuple(values["folders"].split(":")),
     )
 
 
@@ -152,116 +150,103 @@ class OwnHorovod:
     family: str = ""
 
 
-def judge_venv(
-    beneath: Beneath,
-    *,
-    published: str | None,
-    recorded: Mapping[str, str],
-    installed: Mapping[str, str],
-    own: Mapping[str, str],
-    origins: Mapping[str, str | None],
-    constrained: bool,
-    horovod: OwnHorovod | None,
-) -> tuple[Check, ...]:
-    """The checks of a venv.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contents:
+    """What is in a venv and beneath it, now."""
 
-    `published` is the environment that the module loads now; of modules of the site, those that load. `recorded` are the
-    packages beneath the venv when it was made, `installed` those that are there now, `own` those of the venv. `origins` says
-    from which file each package that must come from the stack is imported. `constrained` is whether pip still reads the
-    constraints.
-    """
-    on = beneath.module if beneath.environment else "modules"
-    again = f"`{bash('provision venv create DIR --on %s', on)}` makes a new one; install your packages there"
-    checks = [_check_beneath(beneath, published, again)]
-    changed = sorted(name for name in recorded if installed.get(name) != recorded[name])
-    checks.append(
-        Check(
-            name="packages of the environment",
-            passed=not changed,
-            message=f"{len(recorded)} packages have the versions of when this was made"
-            if not changed
-            else f"changed since this was made: {_changes(changed, recorded, installed)}",
-            hint=again,
-        )
-    )
+    beneath: Beneath
+    recorded: Mapping[str, str]
+    """The packages that were beneath it when it was made."""
+    installed: Mapping[str, str]
+    """Those that are beneath it now."""
+    own: Mapping[str, str]
+    """Those of the venv."""
+    origins: Mapping[str, str | None]
+    """From which file each package that must come from the stack is imported."""
+    constrained: bool
+    """Whether pip still reads the constraints."""
+    horovod: OwnHorovod | None
+
+
+def judge_venv(venv: Contents, published: str | None) -> tuple[Check, ...]:
+    """The checks of a venv. `published` is the environment that the module loads now; of modules, those that load."""
+    beneath, installed, own = venv.beneath, venv.installed, venv.own
+    create = bash("provision venv create DIR --on %s", beneath.module if beneath.environment else "modules")
+    again = f"`{create}` makes a new one; install your packages there"
+    changed = sorted(name for name in venv.recorded if installed.get(name) != venv.recorded[name])
     shadows = sorted(name for name in own if name in installed and name not in (*FREE, HOROVOD))
-    checks.append(
-        Check(
-            name="shadowed packages",
-            passed=not shadows,
-            message="no package of the stack is hidden by one of yours"
-            if not shadows
-            else f"hidden by yours: {_changes(shadows, installed, own)}",
-            hint=f"`python -m pip uninstall {' '.join(shadows)}`",
-        )
+    foreign = [
+        f"`{name}` is imported from {path or 'nowhere'}"
+        for name, path in sorted(venv.origins.items())
+        if not (_is_below(path, beneath.folders) or name in shadows or (name == HOROVOD and venv.horovod))
+    ]
+    checks = (
+        _check_beneath(beneath, published, again),
+        _check(
+            "packages of the environment",
+            f"{len(venv.recorded)} packages have the versions of when this was made",
+            f"changed since this was made: {_changes(changed, venv.recorded, installed)}" if changed else "",
+            again,
+        ),
+        _check(
+            "shadowed packages",
+            "no package of the stack is hidden by one of yours",
+            f"hidden by yours: {_changes(shadows, installed, own)}" if shadows else "",
+            f"`python -m pip uninstall {' '.join(shadows)}`",
+        ),
+        _check(
+            "imports",
+            f"{', '.join(venv.origins)} come from the environment",
+            "; ".join(foreign),
+            f"`env -u PYTHONPATH provision venv check DIR`; if it still fails: {again}",
+        ),
+        _check(
+            "pip",
+            "pip refuses other versions of the stack's packages",
+            "" if venv.constrained else f"pip does not read `{CONSTRAINTS}` anymore",
+            again,
+        ),
     )
-    foreign = sorted(name for name, path in origins.items() if not _is_below(path, beneath.folders))
-    foreign = [name for name in foreign if name not in shadows and not (name == HOROVOD and horovod)]
-    checks.append(
-        Check(
-            name="imports",
-            passed=not foreign,
-            message=f"{', '.join(origins)} come from the environment"
-            if not foreign
-            else "; ".join(f"`{name}` is imported from {origins[name] or 'nowhere'}" for name in foreign),
-            hint=f"`env -u PYTHONPATH provision venv check DIR`; if it still fails: {again}",
-        )
-    )
-    checks.append(
-        Check(
-            name="pip",
-            passed=constrained,
-            message="pip refuses other versions of the stack's packages"
-            if constrained
-            else f"pip does not read `{CONSTRAINTS}` anymore",
-            hint=again,
-        )
-    )
-    return (*checks, *([judge_horovod(horovod, installed)] if horovod else []))
+    return (*checks, *([_check_horovod(venv.horovod, installed)] if venv.horovod else []))
 
 
-def judge_horovod(horovod: OwnHorovod, installed: Mapping[str, str]) -> Check:
-    """Whether a Horovod of the venv was compiled against the stack's TensorFlow and finds the MPI of the stack's own."""
-    wanted = next((installed[name] for name in TENSORFLOW if name in installed), None)
-    wrong = []
-    if wanted is None or horovod.tensorflow != wanted:
-        wrong.append(f"compiled for TensorFlow {horovod.tensorflow or '(not known)'}, the stack has {wanted or 'none'}")
-    if not horovod.mpi:
-        wrong.append("it links no MPI library that is found in this shell")
-    elif not horovod.mpi_of_stack:
-        if horovod.families != (horovod.family,):
-            families = ", ".join(horovod.families) or "an MPI that is not known"
-            wrong.append(f"it links {families} ({', '.join(horovod.mpi)}), the site starts ranks of {horovod.family}")
-    elif set(horovod.mpi) != set(horovod.mpi_of_stack):
-        wrong.append(f"it links {', '.join(horovod.mpi)}, the stack's Horovod {', '.join(horovod.mpi_of_stack)}")
-    return Check(
-        name="your Horovod",
-        passed=not wrong,
-        message="; ".join(wrong)
-        or f"{horovod.version}, compiled for TensorFlow {wanted}, links {', '.join(horovod.mpi)}",
-        hint="load the module first; if it still fails: `python -m pip uninstall horovod`",
-    )
+def _check(name: str, good: str, wrong: str, hint: str) -> Check:
+    """A check with these words, which has passed if there are none about what is wrong."""
+    return Check(name=name, passed=not wrong, message=wrong or good, hint=hint)
 
 
 def _check_beneath(beneath: Beneath, published: str | None, again: str) -> Check:
     """Whether what a venv was made on is still what is loaded."""
+    wrong = ""
     if beneath.environment is None:
-        passed = published == beneath.module
-        message = (
-            f"the site's modules {beneath.module} load"
-            if passed
-            else f"the site's modules {beneath.module} do not load"
-        )
-        return Check(name="environment", passed=passed, message=message, hint=again)
-    return Check(
-        name="environment",
-        passed=published == beneath.environment,
-        message=f"`{beneath.environment}` is published as `{beneath.module}`"
-        if published == beneath.environment
-        else f"made on `{beneath.environment}`, but `{beneath.module}` loads `{published}`"
-        if published
-        else f"`{beneath.environment}` is not published anymore",
-        hint=again,
+        if published != beneath.module:
+            wrong = f"the site's modules {beneath.module} do not load"
+        return _check("environment", f"the site's modules {beneath.module} load", wrong, again)
+    if published is None:
+        wrong = f"`{beneath.environment}` is not published anymore"
+    elif published != beneath.environment:
+        wrong = f"made on `{beneath.environment}`, but `{beneath.module}` loads `{published}`"
+    return _check("environment", f"`{beneath.environment}` is published as `{beneath.module}`", wrong, again)
+
+
+def _check_horovod(horovod: OwnHorovod, installed: Mapping[str, str]) -> Check:
+    """Whether a Horovod of the venv was compiled against the stack's TensorFlow and finds the MPI of the stack's own."""
+    wanted = next((installed[name] for name in TENSORFLOW if name in installed), None)
+    libraries, wrong = ", ".join(horovod.mpi), []
+    if wanted is None or horovod.tensorflow != wanted:
+        wrong.append(f"compiled for TensorFlow {horovod.tensorflow or '(not known)'}, the stack has {wanted or 'none'}")
+    if not horovod.mpi:
+        wrong.append("it links no MPI library that is found in this shell")
+    elif not horovod.mpi_of_stack and horovod.families != (horovod.family,):
+        families = ", ".join(horovod.families) or "an MPI that is not known"
+        wrong.append(f"it links {families} ({libraries}), the site starts ranks of {horovod.family}")
+    elif horovod.mpi_of_stack and set(horovod.mpi) != set(horovod.mpi_of_stack):
+        wrong.append(f"it links {libraries}, the stack's Horovod {', '.join(horovod.mpi_of_stack)}")
+    return _check(
+        "your Horovod",
+        f"{horovod.version}, compiled for TensorFlow {wanted}, links {libraries}",
+        "; ".join(wrong),
+        "load the module first; if it still fails: `python -m pip uninstall horovod`",
     )
 
 

@@ -12,8 +12,7 @@ from provision.errors import EXIT_FAILED, EXIT_OK
 from provision.machine.programs.shell import absolute, environ
 
 if TYPE_CHECKING:
-    from provision.machine.install.make_own_venv import Contents
-    from provision.model.own_venv import Beneath
+    from provision.model.own_venv import Contents
     from provision.model.verdict import Check
 
 
@@ -22,8 +21,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("folder", metavar="DIR", help="a virtual environment that `provision venv create` made")
 
 
-def check_venv(folder: Path) -> tuple[Beneath, Contents, tuple[Check, ...]]:
-    """What a venv was made on, what is in it, and the checks.
+def check_venv(folder: Path) -> tuple[Contents, tuple[Check, ...]]:
+    """What a venv was made on and has, and the checks.
 
     Raises:
         ConfigError: `provision venv create` did not make it.
@@ -46,23 +45,14 @@ def check_venv(folder: Path) -> tuple[Beneath, Contents, tuple[Check, ...]]:
     else:
         contents = make_own_venv.look_into(folder, environ())
         published = read_store(site).pointers().get(f"{beneath.environment.split('/')[0]}/{beneath.module}")
-    checks = judge_venv(
-        beneath,
-        published=published,
-        recorded=contents.recorded,
-        installed=contents.installed,
-        own=contents.own,
-        origins=contents.origins,
-        constrained=contents.constrained,
-        horovod=contents.horovod,
-    )
-    return beneath, contents, checks
+    return contents, judge_venv(contents, published)
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Check; exit 1 if something is wrong."""
     folder = Path(absolute(args.folder))
-    beneath, contents, checks = check_venv(folder)
+    contents, checks = check_venv(folder)
+    beneath = contents.beneath
     lines = [f"folder       {folder}", f"environment  {beneath.title}"]
     for check in checks:
         lines.append(f"{'✓' if check.passed else '✗'} {check.name}: {check.message}")

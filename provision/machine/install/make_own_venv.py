@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import CommandError, ConfigError
@@ -21,6 +20,7 @@ from provision.model.own_venv import (
     HOROVOD,
     PTH,
     Beneath,
+    Contents,
     OwnHorovod,
     constraints,
     pip_config,
@@ -45,19 +45,6 @@ ORIGINS = (
 
 # A line of `ldd`: Open MPI's, MPICH's (also Intel's and Cray's).
 MPI_LIBRARY = re.compile(r"^\s*libmpi(?:ch)?[\w.-]*\.so[\d.]* => (/\S+)", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contents:
-    """What is in a venv and beneath it, now."""
-
-    beneath: Beneath
-    recorded: Mapping[str, str]
-    installed: Mapping[str, str]
-    own: Mapping[str, str]
-    origins: Mapping[str, str | None]
-    constrained: bool
-    horovod: OwnHorovod | None
 
 
 def look_beneath(prefix: str, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
@@ -134,10 +121,10 @@ def read_venv(folder: Path) -> Beneath:
     try:
         return read_beneath(text)
     except ValueError as error:
-        raise not_made_here(folder, error) from error
+        raise _not_made_here(folder, error) from error
 
 
-def not_made_here(folder: Path, error: Exception) -> ConfigError:
+def _not_made_here(folder: Path, error: Exception) -> ConfigError:
     """The error for a folder that is not a venv that `create` made."""
     return ConfigError(
         f"`{folder}` was not made by `provision venv create`",
@@ -160,14 +147,18 @@ def look_into(
     """
     beneath = read_venv(folder)
     try:
-        recorded = read_constraint_file(folder)
+        recorded = read_constraints((folder / CONSTRAINTS).read_text(encoding="utf-8"))
         config = (folder / "pip.conf").read_text(encoding="utf-8") if (folder / "pip.conf").exists() else ""
     except (OSError, ValueError) as error:
-        raise not_made_here(folder, error) from error
+        raise _not_made_here(folder, error) from error
     if installed is None:
         installed = installed_in(Path(path) for path in beneath.folders)
     own = installed_in([_site_packages(folder, beneath)])
-    names = [name for name in ("tensorflow", "keras", "numpy", HOROVOD) if _importable(beneath, name)]
+    names = [
+        name
+        for name in ("tensorflow", "keras", "numpy", HOROVOD)
+        if any(Path(path, name).is_dir() for path in beneath.folders)
+    ]
     origins = json.loads(_python(str(folder / "bin" / "python"), ORIGINS, environ, *names))
     return Contents(
         beneath=beneath,
@@ -178,11 +169,6 @@ def look_into(
         constrained=config == pip_config(str(folder)),
         horovod=_own_horovod(folder, beneath, own[HOROVOD], environ, family) if HOROVOD in own else None,
     )
-
-
-def read_constraint_file(folder: Path) -> dict[str, str]:
-    """The packages that were beneath a venv when it was made. Raises `OSError` or `ValueError` if that is not known."""
-    return read_constraints((folder / CONSTRAINTS).read_text(encoding="utf-8"))
 
 
 def _own_horovod(folder: Path, beneath: Beneath, version: str, environ: Mapping[str, str], family: str) -> OwnHorovod:
@@ -221,10 +207,6 @@ def _family_of(path: str) -> str:
 def _site_packages(folder: Path, beneath: Beneath) -> Path:
     """The folder of a venv's own packages: that of the venv module of Python, without asking it."""
     return folder / "lib" / f"python{beneath.minor}" / "site-packages"
-
-
-def _importable(beneath: Beneath, name: str) -> bool:
-    return any(Path(path, name).is_dir() for path in beneath.folders)
 
 
 def _python(python: str, program: str, environ: Mapping[str, str], *words: str) -> str:

@@ -11,6 +11,7 @@ from golden_files import Words
 from provision.errors import ConfigError
 from provision.model.own_venv import (
     Beneath,
+    Contents,
     OwnHorovod,
     constraints,
     judge_venv,
@@ -32,7 +33,6 @@ BENEATH = Beneath(
 PACKAGES = {"numpy": "1.26.4", "tensorflow-cpu": "2.15.1", "horovod": "0.28.1", "setuptools": "69.5.1"}
 MPI = ("/opt/mpich/lib/libmpi.so.12",)
 GOOD: dict[str, Any] = {
-    "published": BENEATH.environment,
     "recorded": PACKAGES,
     "installed": PACKAGES,
     "own": {"mine": "1.0", "setuptools": "80.0"},
@@ -44,7 +44,9 @@ GOOD: dict[str, Any] = {
 
 def failed(**changes: Any) -> dict[str, str]:
     """The message of each check that fails when the good venv has these changes."""
-    return {check.name: check.message for check in judge_venv(BENEATH, **{**GOOD, **changes}) if not check.passed}
+    published = changes.pop("published", BENEATH.environment)
+    venv = Contents(**{"beneath": BENEATH, **GOOD, **changes})
+    return {check.name: check.message for check in judge_venv(venv, published) if not check.passed}
 
 
 def test_what_pyvenv_cfg_has_is_read_back() -> None:
@@ -62,12 +64,11 @@ def test_a_venv_on_modules_of_the_site_is_read_back_and_judged(words: Words) -> 
         version="0.28.1", tensorflow="2.15.1", mpi=MPI, mpi_of_stack=(), families=("mpich",), family="mpich"
     )
     other = dataclasses.replace(horovod, family="openmpi")
-    good = {**GOOD, "published": names}
     for changes, wrong in (({}, 0), ({"horovod": horovod}, 0), ({"horovod": other}, 1)):
         own = {"own": {"horovod": "0.28.1"}} if changes else {}
-        bad = [check.message for check in judge_venv(of_site, **{**good, **own, **changes}) if not check.passed]
+        bad = failed(beneath=of_site, published=names, **own, **changes)
         assert len(bad) == wrong
-    words("venv", bad[0])
+    words("venv", bad["your Horovod"])
 
 
 def test_constraints_have_the_stack_and_leave_the_builders_free() -> None:
