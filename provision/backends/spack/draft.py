@@ -15,7 +15,7 @@ from provision.backends.spack.pip_wheel import PIP_SHA256, PIP_VERSION, PIP_WHEE
 from provision.backends.spack.repository import REPOSITORY, Sources, digest, repository_files, sources_of
 from provision.backends.spack.routes import describe_routes
 from provision.backends.spack.shown_files import OWN
-from provision.backends.venv.wheelhouse import not_fetched, source_argv, source_name, wheel_argv
+from provision.backends.venv.wheelhouse import file_argv, not_fetched, source_name
 from provision.errors import PlanError
 from provision.horovod.wheel import Build, make_build
 from provision.knowledge.targets import family_of
@@ -284,17 +284,15 @@ class SpackDraft:
         for file, name, text, sha256, extension in pins:
             folder = build / f"source-{name}"
             requirements = str(folder / "requirements.txt")
-            tool, files = self.facts.tool_python, str(folder / "files")
-            download = (
-                wheel_argv(tool, requirements, files) if name == "pip" else source_argv(tool, requirements, files, name)
-            )
+            files = str(folder / "files")
+            kind = ("--only-binary", ":all:") if name == "pip" else ("--no-binary", name)
             operations += [
                 WriteFile(path=requirements, text=text),
                 FetchSource(
                     path=str(layout.sources / file),
                     hashes=(f"sha256:{sha256}",),
                     folder=files,
-                    download=Command(argv=download),
+                    download=Command(argv=file_argv(self.facts.tool_python, requirements, files, *kind)),
                 ),
                 Command(
                     argv=(

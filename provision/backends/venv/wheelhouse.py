@@ -34,28 +34,10 @@ def download_argv(
     )
 
 
-def source_argv(tool_python: str, requirements: str, folder: str, name: str) -> tuple[str, ...]:
-    """The command that downloads one source package."""
+def file_argv(tool_python: str, requirements: str, folder: str, *kind: str) -> tuple[str, ...]:
+    """The command that downloads one file of pip's format `kind` (`--only-binary :all:`), compared with its hash."""
     return (
-        *(tool_python, "-m", "pip", "download", "--no-input", "--require-hashes", "--no-deps", "--no-binary", name),
-        *("--dest", folder, "-r", requirements),
-    )
-
-
-def wheel_argv(tool_python: str, requirements: str, folder: str) -> tuple[str, ...]:
-    """The command that downloads wheels of any platform, each compared with its hash."""
-    return (
-        *(
-            tool_python,
-            "-m",
-            "pip",
-            "download",
-            "--no-input",
-            "--require-hashes",
-            "--no-deps",
-            "--only-binary",
-            ":all:",
-        ),
+        *(tool_python, "-m", "pip", "download", "--no-input", "--require-hashes", "--no-deps", *kind),
         *("--dest", folder, "-r", requirements),
     )
 

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import tempfile
 from pathlib import Path
 
-from provision.backends.venv.wheelhouse import download_argv, source_argv, source_name, wheel_argv
+from provision.backends.venv.wheelhouse import download_argv, file_argv, source_name
 from provision.errors import ConfigError, ProvisionError
 from provision.knowledge.targets import family_of
 from provision.launch.modules import clean_environ
 from provision.machine.network import datasets
 from provision.machine.network.ask_index import hidden_answers
+from provision.machine.network.data_files import download
 from provision.machine.probes.probe import cpu_family
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.installer_environ import installer_environ
@@ -24,7 +24,7 @@ from provision.model.lock import Lock
 from provision.model.operation import FetchLock
 from provision.model.request import Request
 
-TIME_LIMIT_S = 30
+NETWORK = "run this on a machine with network; behind a proxy, set `https_proxy`"
 
 
 def fetch_lock(store: Store, lock: Lock, request: Request) -> None:
@@ -53,7 +53,7 @@ def fetch_packages(store: Store, lock: FetchLock) -> None:
         family = family_of(lock.target, here)
         foreign = family if family != here else None
         argv = download_argv(sys.executable, str(requirements), str(files), minor=lock.minor, foreign=foreign)
-        _pip(argv, Path(scratch) / "log")
+        run_installer(argv, Path(scratch) / "log")
         store.downloads.keep_fetched(files, lock.sha256, lock.path)
 
 
@@ -66,31 +66,20 @@ def fetch_source(store: Store, request: Request) -> bool:
     pin = request.lock.pin("horovod")
     if pin is None:
         raise ConfigError(f"`{request.lock.path}` does not pin horovod", hint=f"`provision lock {request.stack.name}`")
-    path = str(store.layout.sources / source_name(pin))
-    if store.downloads.has_source(path, pin.hashes):
-        return False
-    say(f"fetching {source_name(pin)}")
-    with tempfile.TemporaryDirectory(prefix="provision-fetch-") as scratch:
-        requirements = Path(scratch) / "horovod.txt"
-        requirements.write_text(pin.text, encoding="utf-8")
-        files = Path(scratch) / "files"
-        _pip(source_argv(sys.executable, str(requirements), str(files), pin.name), Path(scratch) / "log")
-        store.downloads.keep_source(str(files), path, pin.hashes)
-    return True
+    return fetch_file(store, source_name(pin), pin.text, pin.hashes, "--no-binary", pin.name)
 
 
-def fetch_wheel(store: Store, file: str, requirement: str, sha256: str) -> bool:
-    """Download one wheel to the sources; False if it was downloaded before."""
+def fetch_file(store: Store, file: str, requirement: str, hashes: tuple[str, ...], *kind: str) -> bool:
+    """Download one file of the package index to the sources; False if it was downloaded before. `kind` as of `file_argv`."""
     path = str(store.layout.sources / file)
-    if store.downloads.has_source(path, (f"sha256:{sha256}",)):
+    if store.downloads.has_source(path, hashes):
         return False
     say(f"fetching {file}")
     with tempfile.TemporaryDirectory(prefix="provision-fetch-") as scratch:
-        requirements = Path(scratch) / "requirements.txt"
-        requirements.write_text(f"{requirement} --hash=sha256:{sha256}\n", encoding="utf-8")
-        files = Path(scratch) / "files"
-        _pip(wheel_argv(sys.executable, str(requirements), str(files)), Path(scratch) / "log")
-        store.downloads.keep_source(str(files), path, (f"sha256:{sha256}",))
+        requirements, files = Path(scratch) / "requirements.txt", f"{scratch}/files"
+        requirements.write_text(requirement, encoding="utf-8")
+        run_installer(file_argv(sys.executable, str(requirements), files, *kind), Path(scratch) / "log")
+        store.downloads.keep_source(files, path, hashes)
     return True
 
 
@@ -101,33 +90,20 @@ def fetch_data(store: Store) -> str:
         return "mnist"
     say("fetching MNIST")
     try:
-        with tempfile.TemporaryDirectory(prefix="provision-fetch-") as scratch:
-            _download(datasets.MNIST_URL, Path(scratch) / "mnist.npz")
-            store.downloads.keep_source(scratch, str(places[0]), (f"sha256:{datasets.MNIST_SHA256}",))
-    except (OSError, ProvisionError) as error:
-        reason = error.message if isinstance(error, ProvisionError) else str(error)
+        store.shared.make(places[0].parent)
+        download(datasets.MNIST_URL, places[0], datasets.MNIST_SHA256)
+    except ProvisionError as error:
         say(
-            f"  not downloaded ({reason}); the proof will train on the digits that come with the tool; "
+            f"  not downloaded ({error.message}); the proof will train on the digits that come with the tool; "
             f"to use MNIST, copy `mnist.npz` to `{places[0]}`"
         )
         return "digits"
     return "mnist"
 
 
-def _pip(argv: tuple[str, ...], log: Path) -> None:
-    """Run pip; the error of a failure quotes pip's output."""
+def run_installer(argv: tuple[str, ...], log: Path, *, what: str = "the download failed", hint: str = NETWORK) -> None:
+    """Run pip, or a program that calls pip, with the user's settings of the index; the error of a failure quotes its output."""
     environ = installer_environ(clean_environ(os.environ))
     result = stream(argv, environ=environ, log=log, needs="index")
     if result.code:
-        raise failed_program(
-            "the download failed",
-            (*result.tail, *hidden_answers(argv, environ, result.tail)),
-            hint="run this on a machine with network; behind a proxy, set `https_proxy`",
-        )
-
-
-def _download(url: str, file: Path) -> None:
-    from urllib.request import urlopen
-
-    with urlopen(url, timeout=TIME_LIMIT_S) as answer, file.open("wb") as out:
-        shutil.copyfileobj(answer, out)
+        raise failed_program(what, (*result.tail, *hidden_answers(argv, environ, result.tail)), hint=hint)

