@@ -150,7 +150,7 @@ def _refuse_login_node(args: argparse.Namespace) -> None:
     Raises:
         ConfigError: as above.
     """
-    from provision.machine.probes.queues import is_login_node
+    from provision.machine.probes.ask_scheduler import is_login_node
     from provision.machine.programs.shell import default_site
 
     named = any(word.partition("=")[0] == "--site" for word in getattr(args, "given", ()))

@@ -93,7 +93,7 @@ def _of(group: str, problem: Problem, state: State = "bad") -> Observation:
 def _scheduler(site: Site) -> list[Observation]:
     """Check that the scheduler answers and has the queues that the archs name."""
     from provision.errors import CommandError
-    from provision.machine.probes.queues import known_queues
+    from provision.machine.probes.ask_scheduler import known_queues
     from provision.schedulers import TITLES
 
     if site.scheduler.name == "none":
@@ -127,8 +127,7 @@ def _scheduler(site: Site) -> list[Observation]:
 
 def _launchers(site: Site) -> list[Observation]:
     """Check that srun knows the `--mpi` type that the archs name: with a wrong one every rank is rank 0 of 1."""
-    from provision.errors import CommandError
-    from provision.machine.probes.queues import known_mpi_types
+    from provision.machine.probes.ask_scheduler import mpi_types
 
     asked = {
         option.partition("=")[2]: arch.name
@@ -136,12 +135,10 @@ def _launchers(site: Site) -> list[Observation]:
         for option in arch.launcher.options
         if arch.launcher.name == "srun" and option.startswith("--mpi=")
     }
-    try:
-        there = known_mpi_types()
-    except CommandError as error:
-        return [
-            Observation(group="scheduler", state="bad", message=error.message, hint="run this on a machine with Slurm")
-        ]
+    there = mpi_types() if asked else ()
+    if asked and not there:
+        message, hint = "`srun --mpi=list` lists no type of MPI", "run this on a machine with Slurm"
+        return [Observation(group="scheduler", state="bad", message=message, hint=hint)]
     return [
         Observation(
             group="scheduler",

@@ -153,8 +153,8 @@ def _logs_of_job(job: str, site: str) -> list[Path]:
     """The logs of a job: below the root, in this folder, or where the scheduler says."""
     from provision.machine.configuration import shipped
     from provision.machine.files.disk import exists
+    from provision.machine.probes.ask_scheduler import status
     from provision.machine.programs.log_search import logs_in
-    from provision.machine.submission.submit import status
 
     number = re.split(r"[.\[]", job)[0]
     profile = shipped.load_site(site)

@@ -25,7 +25,7 @@ def run(args: argparse.Namespace) -> Outcome:
     """List the modules."""
     from provision.launch.available_modules import SUBJECTS, matching, newest_first
     from provision.machine.configuration import shipped
-    from provision.machine.probes.module_list import available_modules
+    from provision.machine.probes.loaded_modules import available_modules
 
     site = shipped.load_site(args.site)
     if site.modules.name == "none":

@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Decide what goes, show it, and remove it if that is wanted."""
     from provision.machine.configuration import shipped
-    from provision.machine.probes.in_use import running_jobs
+    from provision.machine.probes.ask_scheduler import running_jobs
     from provision.machine.root.removing import Remover
     from provision.machine.terminal.console import say
     from provision.planning.removal import DAY_S, Rules, decide, describe, freed, to_dict

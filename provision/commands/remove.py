@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.errors import ConfigError
     from provision.machine.configuration import shipped
     from provision.machine.files.disk import is_file
-    from provision.machine.probes.in_use import running_jobs
+    from provision.machine.probes.ask_scheduler import running_jobs
     from provision.machine.root.removing import Remover, removed_for
     from provision.planning.removal import days, freed, refuse_protected, to_dict
 

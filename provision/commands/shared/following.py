@@ -107,9 +107,9 @@ def wait_for_result(site: Site, store: Store, status: JobStatus, path: Path, the
 def waiting_for(target: Target, plan: Plan, listen: Listener, site: str) -> Waiting:
     """What a build shows while another run builds the same: who it is, and the steps that it carries out."""
     from provision.errors import CommandError
+    from provision.machine.probes.ask_scheduler import status
     from provision.machine.sharing.locks import Waiting
     from provision.machine.submission.follow import Follower
-    from provision.machine.submission.submit import status
     from provision.machine.terminal.progress_lines import Plain
     from provision.model.event import Event
 

@@ -321,8 +321,8 @@ def surroundings(keys: Sequence[str]) -> Surroundings:
     """What this machine shows of the site: its scheduler's nodes and its modules."""
     import archspec.cpu
 
+    from provision.machine.probes.ask_scheduler import mpi_types, node_kinds
     from provision.machine.probes.login_node import modules_here, values_here
-    from provision.machine.probes.queues import mpi_types_here, node_kinds
     from provision.planning.site_proposals import Surroundings
 
     if not keys:
@@ -332,5 +332,5 @@ def surroundings(keys: Sequence[str]) -> Surroundings:
         kinds=node_kinds(),
         modules=modules_here(),
         targets=frozenset(archspec.cpu.TARGETS),
-        mpi_types=mpi_types_here(),
+        mpi_types=mpi_types(),
     )

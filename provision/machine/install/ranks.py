@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.errors import ConfigError, ProofError
+from provision.errors import CommandError, ConfigError, ProofError
 from provision.launch.launchers import launch_argv, select_rank_environ
-from provision.launch.modules import activate_script, load_script, parse_environment
+from provision.launch.modules import activate_script, load_script
 from provision.machine.files.disk import read_json, write
 from provision.machine.network.datasets import choose_data
-from provision.machine.probes.unloaded import unloaded
+from provision.machine.probes.loaded_modules import environment_after, unloaded
 from provision.machine.programs.failed_program import diagnose, failed_program
-from provision.machine.programs.run import Result, capture, stream
+from provision.machine.programs.run import Result, stream
 from provision.machine.root.store import Store
 from provision.model.event import Event, Listener
 from provision.model.operation import Prove
@@ -39,21 +39,14 @@ def loaded_environment(
     Raises:
         ProofError: it cannot be loaded; the evidence is the output of the module system.
     """
-    if system.name == "none":
-        script = activate_script(str(activate))
-    else:
+    script: str = activate_script(str(activate))
+    by_hand: str = bash(". %s", str(activate))
+    if system.name != "none":
         script = load_script(system, (module,), extra_path=(str(modulepath),))
-    done = capture(("bash", "--noprofile", "--norc", "-c", script), unloaded(system), needs="everything")
-    if done.returncode:
-        by_module = system.load_command(str(modulepath), module)
-        by_hand = bash(". %s", str(activate)) if system.name == "none" else by_module
-        raise ProofError(
-            f"the candidate of `{module}` cannot be loaded",
-            evidence=done.stderr.splitlines()[:8],
-            hint=f"`{by_hand}`",
-            log=str(log),
-        )
-    return parse_environment(done.stdout)
+        by_hand = system.load_command(str(modulepath), module)
+    return _environment(
+        system, script, f"the candidate of `{module}` cannot be loaded", hint=f"`{by_hand}`", log=str(log)
+    )
 
 
 def provided_environment(system: ModuleSystem, modules: Sequence[str], unload: Sequence[str]) -> dict[str, str]:
@@ -62,18 +55,21 @@ def provided_environment(system: ModuleSystem, modules: Sequence[str], unload: S
     Raises:
         ProofError: a module cannot be loaded; the evidence is the output of the module system.
     """
-    done = capture(
-        ("bash", "--noprofile", "--norc", "-c", load_script(system, modules, unload=unload)),
-        unloaded(system),
-        needs="everything",
+    return _environment(
+        system,
+        load_script(system, modules, unload=unload),
+        f"the site's own modules cannot be loaded: {' '.join(modules)}",
+        hint=f"`module avail {modules[-1].split('/')[0]}`",
     )
-    if done.returncode:
-        raise ProofError(
-            f"the site's own modules cannot be loaded: {' '.join(modules)}",
-            evidence=done.stderr.splitlines()[:8],
-            hint=f"`module avail {modules[-1].split('/')[0]}`",
-        )
-    return parse_environment(done.stdout)
+
+
+def _environment(
+    system: ModuleSystem, script: str, failure: str, *, hint: str, log: str | None = None
+) -> dict[str, str]:
+    try:
+        return environment_after(script, unloaded(system))
+    except CommandError as error:
+        raise ProofError(failure, evidence=error.evidence[:8], hint=hint, log=log) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

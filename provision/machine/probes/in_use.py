@@ -1,4 +1,4 @@
-"""Who may use an environment now: running jobs of the scheduler, and processes of this machine."""
+"""The processes of this machine that use an environment now."""
 
 from __future__ import annotations
 
@@ -6,39 +6,6 @@ import contextlib
 import os
 from collections.abc import Sequence
 from pathlib import Path, PurePath
-
-from provision.errors import CommandError
-from provision.machine.programs.run import capture
-from provision.profile.scheduler import SchedulerName
-from provision.schedulers import TITLES, scheduler_for
-from provision.schedulers.status import RunningJob
-
-
-def running_jobs(name: SchedulerName) -> tuple[RunningJob, ...]:
-    """The jobs of all users that run now; none if the site has no scheduler.
-
-    Raises:
-        CommandError: the scheduler does not answer, so nothing is known.
-    """
-    if name == "none":
-        return ()
-    scheduler = scheduler_for(name)
-    argv = scheduler.running_argv()
-    try:
-        done = capture(argv, os.environ)
-    except CommandError as error:
-        raise CommandError(
-            f"{TITLES[name]} does not answer, so nothing is known about running jobs",
-            evidence=[error.message, *error.evidence],
-            hint=f"run this where `{argv[0]}` works",
-        ) from error
-    if done.returncode:
-        raise CommandError(
-            f"{TITLES[name]} does not answer, so nothing is known about running jobs",
-            evidence=done.stderr.splitlines()[:3],
-            hint=f"`{' '.join(argv)}` must work here",
-        )
-    return scheduler.parse_running(done.stdout)
 
 
 def processes_below(folders: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -13,8 +13,7 @@ from provision.errors import CommandError
 from provision.launch.available_modules import AvailableModule
 from provision.machine.configuration.search_path import own_folder
 from provision.machine.files.disk import is_file
-from provision.machine.probes.module_list import available_modules
-from provision.machine.probes.module_path import folders_of_this_shell
+from provision.machine.probes.loaded_modules import available_modules, folders_of_this_shell
 from provision.profile.blanks import LEAVE_OUT
 from provision.profile.module_system import ModuleSystem, ModuleSystemName
 from provision.profile.network import PROXY

@@ -8,8 +8,8 @@ import re
 from provision.errors import CommandError
 from provision.knowledge.targets import family_of
 from provision.knowledge.versions import release
+from provision.machine.probes.loaded_modules import available_modules
 from provision.machine.probes.look_around import glibc_version
-from provision.machine.probes.module_list import available_modules
 from provision.machine.probes.probe import Probes, cpu_family, interpreter_at, interpreter_of
 from provision.planning.solver import Offer
 from provision.profile.arch import Arch

@@ -16,17 +16,11 @@ from pathlib import Path
 
 from provision.errors import CommandError
 from provision.knowledge.versions import release
-from provision.launch.modules import (
-    FAILED_MODULE,
-    failed_module,
-    load_script,
-    parse_environment,
-)
+from provision.launch.modules import FAILED_MODULE, failed_module, load_script
 from provision.launch.program_path import steady_part
 from provision.machine.files.disk import is_file
-from provision.machine.probes.module_list import what_to_load
+from provision.machine.probes.loaded_modules import environment_after, unloaded, what_to_load
 from provision.machine.probes.probe_gpu import Gpus
-from provision.machine.probes.unloaded import unloaded
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import find_program
 from provision.model.facts import CompilerFacts, Cpu, GpuFacts, Interpreter, MpiFacts
@@ -59,9 +53,10 @@ class Probes:
 
     def environment(self) -> dict[str, str]:
         """The cleaned environment with the arch's modules loaded; a module that cannot be loaded is a problem."""
-        if self.site.modules.name == "none":
-            return unloaded(self.site.modules)
-        init = self.site.modules.init or ""
+        system, init = self.site.modules, self.site.modules.init or ""
+        clean = unloaded(system)
+        if system.name == "none":
+            return clean
         if not is_file(init):
             self.problem(
                 "missing",
@@ -69,36 +64,16 @@ class Probes:
                 f"the module system's init file `{init}` does not exist",
                 f"set `modules.init` in `{self.site.origin}`; search with `ls /usr/share/*/init/bash /usr/share/*/*/init/bash`",
             )
-            return unloaded(self.site.modules)
-        clean = unloaded(self.site.modules)
-        try:
-            done = capture(
-                (
-                    *("bash", "--noprofile", "--norc", "-c"),
-                    load_script(self.site.modules, self.arch.modules, unload=self.arch.unload),
-                ),
-                clean,
-                needs="everything",
-            )
-        except CommandError as error:
-            self.problem(
-                "broken", "modules", error.message, f"run `source {init}` and read its messages", error.evidence
-            )
             return clean
-        if done.returncode == 0:
-            return parse_environment(done.stdout)
-        messages = [line for line in done.stderr.splitlines() if line.strip()]
-        failed = failed_module(messages)
-        if failed is None:
-            self.problem(
-                "broken",
-                "modules",
-                f"the module system did not start from `{init}`",
-                f"run `source {init}`",
-                messages[-8:],
-            )
-        else:
-            self._report_module(failed, messages, clean)
+        try:
+            return environment_after(load_script(system, self.arch.modules, unload=self.arch.unload), clean)
+        except CommandError as error:
+            failed = failed_module(error.evidence)
+            if failed:
+                self._report_module(failed, error.evidence, clean)
+            else:
+                hint = f"run `source {init}` and read its messages"
+                self.problem("broken", "modules", f"{error.message}: `{init}`", hint, error.evidence[-8:])
         return clean
 
     def _report_module(self, failed: str, messages: Sequence[str], clean: Mapping[str, str]) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from provision.backends.spack.externals import module_changes
 from provision.machine.files.disk import exists
-from provision.machine.probes.unloaded import unloaded
+from provision.machine.probes.loaded_modules import unloaded
 from provision.machine.root.spack_setup import read_setup, setup_file
 from provision.machine.root.store import Store
 from provision.model.estimate import expected_seconds

@@ -12,10 +12,10 @@ from typing import Any
 
 from provision.errors import CommandError, JobError, ProvisionError
 from provision.machine.files.trusted_files import MIB, open_regular
+from provision.machine.probes.ask_scheduler import status
 from provision.machine.programs.failed_program import diagnose
 from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.root.store import Store
-from provision.machine.submission.submit import status
 from provision.model.event import Event, Listener, parse_event
 from provision.profile.scheduler import SchedulerName
 from provision.schedulers import TITLES, scheduler_for

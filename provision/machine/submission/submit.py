@@ -14,13 +14,13 @@ from provision.errors import CommandError, ConfigError, JobError
 from provision.jobs.build_job import Submitter
 from provision.machine.configuration.search_path import named_folder
 from provision.machine.files.disk import write
+from provision.machine.probes.ask_scheduler import status
 from provision.machine.programs.run import capture
 from provision.machine.root.store import Store
 from provision.machine.submission.job_settings import read_settings, write_settings
 from provision.model.child_environ import Needs
 from provision.profile.scheduler import SchedulerName
 from provision.schedulers import TITLES, scheduler_for
-from provision.schedulers.status import JobStatus
 
 # How long a file of settings stays if no job reads it. A job whose file is gone uses the settings of its own environment.
 UNUSED_S = 30 * 86400.0
@@ -173,21 +173,3 @@ def _is_left(path: Path, name: SchedulerName) -> bool:
         ended = time.time() - path.stat().st_mtime > UNUSED_S
     # A user may have submitted the script twice: the second job needs the file, too.
     return ended and _queued(path.name.removesuffix(".settings").removesuffix(".submitted"), name) == ()
-
-
-def status(job: str, name: SchedulerName) -> JobStatus | None:
-    """The status of a job; None if the scheduler does not know the job, or no longer.
-
-    Raises:
-        CommandError: the scheduler does not answer.
-    """
-    scheduler = scheduler_for(name)
-    silence = f"{TITLES[name]} does not answer"
-    hint = f"`{scheduler.QUEUE}` must work here; then run the same command again"
-    try:
-        done = capture(scheduler.status_argv(job), os.environ)
-    except CommandError as error:
-        raise CommandError(silence, evidence=[error.message, *error.evidence], hint=hint) from error
-    if done.returncode and not scheduler.is_unknown(done.stderr):
-        raise CommandError(silence, evidence=done.stderr.splitlines()[:3], hint=hint)
-    return scheduler.parse_status(done.stdout) if done.returncode == 0 else None

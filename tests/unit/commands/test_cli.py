@@ -22,7 +22,7 @@ from provision.commands.shared.arguments import parse
 from provision.commands.shared.help_extras import EXAMPLES, examples_of
 from provision.commands.shared.parsers import parser_of
 from provision.errors import EXIT_INTERRUPTED
-from provision.machine.probes import queues
+from provision.machine.probes import ask_scheduler
 
 Captured = pytest.CaptureFixture[str]
 SRC = Path(cli.__file__).resolve().parent
@@ -150,7 +150,7 @@ def test_a_build_without_a_site_where_slurm_answers_is_refused(
 ) -> None:
     """A test with a real Slurm is in tests/real/test_build_slurm.py."""
     monkeypatch.delenv("PROVISION_SITE", raising=False)
-    monkeypatch.setattr(queues, "is_login_node", lambda: True)
+    monkeypatch.setattr(ask_scheduler, "is_login_node", lambda: True)
     assert call("build", "--json") == 2
     assert "no site was named" in json.loads(capsys.readouterr().out)["error"]["message"]
     assert call("build") == 2

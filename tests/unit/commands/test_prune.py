@@ -194,10 +194,10 @@ def test_a_scheduler_that_does_not_answer_stops_prune(
     store: Store, capsys: Captured, monkeypatch: pytest.MonkeyPatch, words: Words
 ) -> None:
     monkeypatch.setenv("PATH", "/nonexistent")
-    from provision.machine.probes import in_use
+    from provision.machine.probes import ask_scheduler
 
     with pytest.raises(CommandError) as caught:
-        in_use.running_jobs("slurm")
+        ask_scheduler.running_jobs("slurm")
     assert "`squeue` works" in str(caught.value.hint)
     words("prune", "\n".join(caught.value.to_lines()))
 

@@ -12,8 +12,8 @@ from golden_files import Words, slurm_site
 from parts.modules import ENVIRONMENT_MODULES, LMOD
 from parts.modules import ModuleSystem as Installed
 from provision.launch.modules import parse_environment
+from provision.machine.probes.loaded_modules import folders_of_this_shell
 from provision.machine.probes.login_node import values_here
-from provision.machine.probes.module_path import folders_of_this_shell
 from provision.machine.probes.probe import Probes
 from provision.profile.module_system import ModuleSystem
 

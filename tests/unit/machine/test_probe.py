@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from golden_files import Words, local_site, slurm_site, stack
+from provision.machine.probes.loaded_modules import unloaded
 from provision.machine.probes.probe import Probes, interpreter_at
-from provision.machine.probes.unloaded import unloaded
 from provision.profile.module_system import ModuleSystem
 from provision.profile.site import Site
 

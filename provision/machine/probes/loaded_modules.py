@@ -1,22 +1,79 @@
-"""The modules that this machine offers."""
+"""The module system of this machine: the environment without modules and with some, and the modules that there are."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Mapping
 
 from provision.errors import CommandError
 from provision.launch.available_modules import AvailableModule, describe, list_script, parse_available
-from provision.launch.modules import find_newest_module, load_script
+from provision.launch.modules import (
+    clean_environ,
+    drop_module_state,
+    find_newest_module,
+    load_script,
+    parse_environment,
+    purge_script,
+)
+from provision.launch.program_path import steady_first
 from provision.machine.files.disk import exists, is_file
-from provision.machine.probes.module_path import folders_of_this_shell
-from provision.machine.probes.unloaded import unloaded
 from provision.machine.programs.run import capture
 from provision.model.quoting import bash
 from provision.profile.module_system import ModuleSystem
 from provision.profile.site import Site
 from provision.wording import nearest, nearest_name
 
-TIME_LIMIT_S = 120
+BASH = ("bash", "--noprofile", "--norc", "-c")
+
+
+def environment_after(script: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment that a script of `launch.modules` prints at its end.
+
+    Raises:
+        CommandError: it failed; the evidence is what the module system wrote.
+    """
+    done = capture((*BASH, script), environ, needs="everything")
+    if done.returncode:
+        lines = [line for line in done.stderr.splitlines() if line.strip()]
+        raise CommandError("the module system did not start", evidence=lines)
+    return parse_environment(done.stdout)
+
+
+def unloaded(system: ModuleSystem) -> dict[str, str]:
+    """The caller's environment, cleaned, without the modules that the caller has loaded and without their effects.
+
+    If the profile does not say `purge`, the modules of the login shell stay: `module reset` needs them to restore the site's
+    defaults, and a Cray XC does not work without them. PATH begins with the folders that are the same in every shell.
+    """
+    environ: Mapping[str, str] = os.environ
+    purged = system.name == "none" or system.reset == "purge"
+    if purged and system.name != "none":
+        if environ.get("LOADEDMODULES"):
+            with contextlib.suppress(CommandError):
+                environ = environment_after(purge_script(system), environ)
+        environ = drop_module_state(environ)
+    path = steady_first(environ.get("PATH", ""), os.environ.get("HOME", ""), purged=purged)
+    return {**clean_environ(environ), "PATH": path}
+
+
+def folders_of_this_shell(system: ModuleSystem) -> tuple[str, ...] | None:
+    """The folders in MODULEPATH of this shell that a job would not search; None if the module system is not known here.
+
+    Folders that a loaded module added are left out: a job searches them too, when it has loaded that module.
+    """
+    if not is_file(system.init or ""):
+        return None
+    try:
+        here: Mapping[str, str] = os.environ
+        if here.get("LOADEDMODULES"):
+            here = environment_after(purge_script(system), here)
+        fresh = environment_after(load_script(system, ()), unloaded(system))
+    except CommandError:
+        return None
+    searched = fresh.get("MODULEPATH", "").split(":")
+    ours = [folder for folder in here.get("MODULEPATH", "").split(":") if folder and folder not in searched]
+    return tuple(dict.fromkeys(ours))
 
 
 def available_modules(system: ModuleSystem, origin: str) -> tuple[AvailableModule, ...]:
@@ -32,7 +89,7 @@ def available_modules(system: ModuleSystem, origin: str) -> tuple[AvailableModul
             evidence=[f"`modules.init` in `{origin}`"],
             hint="run this on a node of the site",
         )
-    done = capture(("bash", "--noprofile", "--norc", "-c", list_script(system)), unloaded(system), TIME_LIMIT_S)
+    done = capture((*BASH, list_script(system)), unloaded(system))
     if done.returncode:
         raise CommandError(
             "the module system does not list its modules",
@@ -50,7 +107,7 @@ def what_to_load(site: Site, failed: str, where: str, environ: Mapping[str, str]
     system, family = site.modules, failed.split("/")[0]
     script = load_script(system, (), last=bash("module -t avail %s 2>&1 | cat >&3", family))
     try:
-        listed = capture(("bash", "--noprofile", "--norc", "-c", script), environ).stdout.splitlines()
+        listed = capture((*BASH, script), environ).stdout.splitlines()
     except CommandError:
         listed = []
     available = [name for name in parse_available("\n".join(listed)) if name.startswith(f"{family}/")]

@@ -1,0 +1,92 @@
+"""What a scheduler says: its jobs and queues, and the ways in which it starts MPI."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+
+from provision.errors import CommandError
+from provision.machine.programs.run import capture
+from provision.profile.scheduler import SchedulerName
+from provision.schedulers import TITLES, job_here, scheduler_for, slurm
+from provision.schedulers.node_kind import NodeKind
+from provision.schedulers.status import JobStatus, RunningJob
+
+TIME_LIMIT_S = 30
+
+
+def _ask(
+    name: SchedulerName, argv: Sequence[str], *, hint: str, so: str = "", timeout_s: float = 120
+) -> tuple[bool, str]:
+    """Whether the scheduler knows what it is asked for, and what it prints about that.
+
+    Raises:
+        CommandError: this machine does not have the scheduler, or it does not answer; `so` is what follows from that.
+    """
+    silence = f"{TITLES[name]} does not answer{so}"
+    try:
+        done = capture(argv, os.environ, timeout_s)
+    except CommandError as error:
+        raise CommandError(silence, evidence=[error.message, *error.evidence], hint=hint) from error
+    if done.returncode and not scheduler_for(name).is_unknown(done.stderr):
+        raise CommandError(silence, evidence=done.stderr.splitlines()[:4], hint=hint)
+    return done.returncode == 0, done.stdout
+
+
+def status(job: str, name: SchedulerName) -> JobStatus | None:
+    """The status of a job; None if the scheduler does not know the job, or no longer.
+
+    Raises:
+        CommandError: the scheduler does not answer.
+    """
+    scheduler = scheduler_for(name)
+    hint = f"`{scheduler.QUEUE}` must work here; then run the same command again"
+    known, text = _ask(name, scheduler.status_argv(job), hint=hint)
+    return scheduler.parse_status(text) if known else None
+
+
+def running_jobs(name: SchedulerName) -> tuple[RunningJob, ...]:
+    """The jobs of all users that run now; none if the site has no scheduler.
+
+    Raises:
+        CommandError: the scheduler does not answer, so nothing is known.
+    """
+    if name == "none":
+        return ()
+    scheduler = scheduler_for(name)
+    argv = scheduler.running_argv()
+    so, hint = ", so nothing is known about running jobs", f"run this where `{argv[0]}` works"
+    return scheduler.parse_running(_ask(name, argv, hint=hint, so=so)[1])
+
+
+def known_queues(name: SchedulerName) -> tuple[str, ...]:
+    """The names of the scheduler's queues.
+
+    Raises:
+        CommandError: this machine does not have the scheduler, or it does not answer.
+    """
+    scheduler = scheduler_for(name)
+    argv = scheduler.queues_argv()
+    return scheduler.parse_queues(_ask(name, argv, hint=f"`{' '.join(argv)}`", timeout_s=TIME_LIMIT_S)[1])
+
+
+def node_kinds() -> tuple[NodeKind, ...]:
+    """The kinds of nodes that Slurm has; none if this machine does not have Slurm, or it does not answer."""
+    with contextlib.suppress(CommandError):
+        done = capture(slurm.node_kinds_argv(), os.environ, timeout_s=TIME_LIMIT_S)
+        return slurm.parse_node_kinds(done.stdout) if done.returncode == 0 else ()
+    return ()
+
+
+def is_login_node() -> bool:
+    """Whether Slurm answers here, outside of a job."""
+    return job_here(os.environ) is None and bool(node_kinds())
+
+
+def mpi_types() -> tuple[str, ...]:
+    """The types that `srun --mpi=` accepts; none if this machine does not have Slurm."""
+    with contextlib.suppress(CommandError):
+        done = capture(slurm.mpi_types_argv(), os.environ, timeout_s=TIME_LIMIT_S)
+        return slurm.parse_mpi_types(done.stdout + done.stderr)
+    return ()
