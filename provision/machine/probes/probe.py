@@ -6,13 +6,15 @@ that is missing.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import re
 import shutil
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from provision.errors import CommandError
 from provision.knowledge.versions import release
@@ -20,7 +22,7 @@ from provision.launch.modules import FAILED_MODULE, failed_module, load_script
 from provision.launch.program_path import steady_part
 from provision.machine.files.disk import is_file
 from provision.machine.probes.loaded_modules import environment_after, unloaded, what_to_load
-from provision.machine.probes.probe_gpu import Gpus
+from provision.machine.probes.probe_gpu import Gpus, MissingError
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import find_program
 from provision.model.facts import CompilerFacts, Cpu, GpuFacts, Interpreter, MpiFacts
@@ -35,6 +37,9 @@ PYTHON_PROGRAM = (
     "print('.'.join(map(str,sys.version_info[:3])));"
     "print((sysconfig.get_config_var('SOABI') or '')+' '+sysconfig.get_platform())"
 )
+
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -90,8 +95,21 @@ class Probes:
             ],
         )
 
+    def ask(self, subject: str, hint: str, probe: Callable[[], T]) -> T | None:
+        """The answer of a probe; None if something is missing, which is a problem. `hint` is for a program that does not run."""
+        try:
+            return probe()
+        except MissingError as missing:
+            self.problem(missing.kind, subject, missing.message, missing.hint, missing.evidence)
+        except CommandError as error:
+            self.problem("broken", subject, error.message, hint, error.evidence)
+        return None
+
     def python(self, stack: Stack, environ: Mapping[str, str]) -> Interpreter | None:
         """The interpreter for the environment: the one that the arch names, otherwise the best one that the stack supports."""
+        return self.ask("python", "", lambda: self._python(stack, environ))
+
+    def _python(self, stack: Stack, environ: Mapping[str, str]) -> Interpreter:
         named = [self.arch.python] if self.arch.python else []
         our_minor = f"{sys.version_info[0]}.{sys.version_info[1]}"
         path, rejected = environ.get("PATH", ""), []
@@ -109,103 +127,84 @@ class Probes:
             if interpreter.minor in stack.pythons:
                 return interpreter
             rejected.append(f"{place} is {interpreter.version}")
-        wanted = " or ".join(stack.pythons)
+        wanted, evidence = " or ".join(stack.pythons), rejected or ["there is no Python on PATH"]
         if named:
             message = f"`{self.arch.python}` is not a Python {wanted}, which the stack `{stack.name}` needs"
             hint = f"set `archs.{self.arch.name}.python` in `{self.site.origin}`, or load a Python module"
-        else:
-            message = (
-                f"there is no Python {wanted} on this machine, and `{stack.name}` has no wheels for another version"
-            )
-            hint = f"`apt-get install python{stack.pythons[0]}` or load a module that provides it"
-        self.problem("missing", "python", message, hint, rejected or ["there is no Python on PATH"])
-        return None
+            raise MissingError("missing", message, hint, evidence)
+        message = f"there is no Python {wanted} on this machine, and `{stack.name}` has no wheels for another version"
+        hint = f"`apt-get install python{stack.pythons[0]}` or load a module that provides it"
+        raise MissingError("missing", message, hint, evidence)
 
     def compiler(self, environ: Mapping[str, str]) -> CompilerFacts | None:
         """The C++ compiler, if it exists and works on a small input."""
-        name = self.arch.compiler.cxx
-        path = find_program(name, environ)
-        hint = (
-            "`apt-get install g++`"
-            if not self.arch.modules
-            else f"check the compiler module of arch `{self.arch.name}`"
-        )
-        if path is None:
-            self.problem(
-                "missing",
-                "compiler",
-                f"there is no C++ compiler `{name}` on PATH",
-                hint,
-                [f"PATH: {environ.get('PATH', '')}"],
-            )
-            return None
-        try:
+        name, modules = self.arch.compiler.cxx, self.arch.modules
+        hint = f"check the compiler module of arch `{self.arch.name}`" if modules else "`apt-get install g++`"
+
+        def probe() -> CompilerFacts:
+            path = find_program(name, environ)
+            if path is None:
+                evidence = [f"PATH: {environ.get('PATH', '')}"]
+                raise MissingError("missing", f"there is no C++ compiler `{name}` on PATH", hint, evidence)
             done = capture((path, "-dumpfullversion", "-dumpversion"), environ)
             macros = capture((path, "-dM", "-E", "-x", "c++", os.devnull), environ)
-        except CommandError as error:
-            self.problem("broken", "compiler", error.message, hint, error.evidence)
-            return None
-        version = done.stdout.strip()
-        if done.returncode or macros.returncode or not re.fullmatch(r"\d+(\.\d+)*", version):
-            output = (done.stderr or macros.stderr or done.stdout).splitlines()[:4]
-            self.problem("broken", "compiler", f"`{path}` does not work as a C++ compiler", hint, output)
-            return None
-        return CompilerFacts(family="clang" if "__clang__" in macros.stdout else "gcc", version=version, cxx=path)
+            version = done.stdout.strip()
+            if done.returncode or macros.returncode or not re.fullmatch(r"\d+(\.\d+)*", version):
+                output = (done.stderr or macros.stderr or done.stdout).splitlines()[:4]
+                raise MissingError("broken", f"`{path}` does not work as a C++ compiler", hint, output)
+            return CompilerFacts(family="clang" if "__clang__" in macros.stdout else "gcc", version=version, cxx=path)
+
+        return self.ask("compiler", hint, probe)
 
     def mpi(self, environ: Mapping[str, str]) -> MpiFacts | None:
         """The site's MPI, found through its compiler wrapper; None if MPI is a wheel."""
-        if self.arch.mpi.provider != "site":
+        wanted, name = self.arch.mpi, self.arch.mpi.cxx
+        if wanted.provider != "site":
             return None
-        name = self.arch.mpi.cxx
-        path = find_program(name, environ)
-        if path is None:
-            self.problem(
-                "missing",
-                "mpi",
-                f"there is no MPI: its compiler wrapper `{name}` is not on PATH",
-                f"add the MPI module to `archs.{self.arch.name}.modules` in `{self.site.origin}`",
-                [f"PATH: {environ.get('PATH', '')}"],
-            )
-            return None
-        try:
+        hint = f"run `{find_program(name, environ)} -show`"
+
+        def probe() -> MpiFacts:
+            path = find_program(name, environ)
+            if path is None:
+                raise MissingError(
+                    "missing",
+                    f"there is no MPI: its compiler wrapper `{name}` is not on PATH",
+                    f"add the MPI module to `archs.{self.arch.name}.modules` in `{self.site.origin}`",
+                    [f"PATH: {environ.get('PATH', '')}"],
+                )
             shown = capture((path, "-show"), environ)
             if shown.returncode:  # Cray's wrappers have another option for it
                 shown = capture((path, "--cray-print-opts=all"), environ)
             macros = capture((path, "-dM", "-E", "-x", "c++", "-include", "mpi.h", os.devnull), environ)
-        except CommandError as error:
-            self.problem("broken", "mpi", error.message, f"run `{path} -show`", error.evidence)
-            return None
-        family, version = parse_mpi_macros(macros.stdout)
-        if shown.returncode or family is None:
-            output = (macros.stderr or shown.stderr).splitlines()[:4]
-            self.problem(
-                "broken",
-                "mpi",
-                f"`{path}` cannot compile a program that includes `mpi.h`",
-                f"run `{path} -show`",
-                output,
-            )
-            return None
-        if family != self.arch.mpi.family:
-            self.problem(
-                "mismatch",
-                "mpi",
-                f"`{path}` is {family} {version}, but arch `{self.arch.name}` requires {self.arch.mpi.family}",
-                f"set `archs.{self.arch.name}.mpi.family`, or load the other MPI module",
-                [shown.stdout.strip()],
-            )
-            return None
-        show = " ".join(shown.stdout.split())
-        return MpiFacts(family=family, version=version, cxx=path, show=show, libraries=mpi_libraries(show, family))
+            family, version = parse_mpi_macros(macros.stdout)
+            if shown.returncode or family is None:
+                output = (macros.stderr or shown.stderr).splitlines()[:4]
+                message = f"`{path}` cannot compile a program that includes `mpi.h`"
+                raise MissingError("broken", message, hint, output)
+            if family != wanted.family:
+                raise MissingError(
+                    "mismatch",
+                    f"`{path}` is {family} {version}, but arch `{self.arch.name}` requires {wanted.family}",
+                    f"set `archs.{self.arch.name}.mpi.family`, or load the other MPI module",
+                    [shown.stdout.strip()],
+                )
+            show = " ".join(shown.stdout.split())
+            return MpiFacts(family=family, version=version, cxx=path, show=show, libraries=mpi_libraries(show, family))
+
+        return self.ask("mpi", hint, probe)
 
     def gpu(
         self, environ: Mapping[str, str], compiler: CompilerFacts | None, *, compiles: bool = True
     ) -> GpuFacts | None:
-        """CUDA and NCCL, or only CUDA if nothing is compiled; None for a CPU arch."""
+        """CUDA and NCCL, or only CUDA if nothing is compiled; None for a CPU arch. Each missing part is one problem."""
         if self.arch.gpu is None:
             return None
-        probes = Gpus(arch=self.arch, gpu=self.arch.gpu, origin=self.site.origin, environ=environ, report=self.problem)
-        return probes.facts(compiler) if compiles else probes.toolkit()
+        gpus = Gpus(arch=self.arch, gpu=self.arch.gpu, origin=self.site.origin, environ=environ)
+        if not compiles:
+            return self.ask("cuda", "`nvcc --version`", gpus.toolkit)
+        cuda = self.ask("cuda", "`nvcc --version`", lambda: gpus.tried(compiler))
+        nccl = self.ask("nccl", "", lambda: gpus.nccl(cuda.cuda_home if cuda else None))
+        return dataclasses.replace(cuda, **nccl) if cuda and nccl else None
 
 
 def interpreter_at(path: str, environ: Mapping[str, str]) -> Interpreter | None:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from provision.errors import CommandError
@@ -30,167 +30,81 @@ NCCL_LIBRARIES = {"SHARED": ("libnccl.so.2", "libnccl.so"), "STATIC": ("libnccl_
 CUDART = ("lib*/libcudart.so", "lib/*/libcudart.so", "targets/*/lib/libcudart.so")
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
-Report = Callable[[ProblemKind, str, str, str, Sequence[str]], None]
+
+class MissingError(Exception):
+    """Something that a probe needs and does not find; `Probes.ask` makes a problem of it."""
+
+    def __init__(self, kind: ProblemKind, message: str, hint: str, evidence: Sequence[str]) -> None:
+        super().__init__(message)
+        self.kind, self.message, self.hint, self.evidence = kind, message, hint, evidence
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpus:
-    """The probes of one arch's CUDA and NCCL. `report` takes a problem: kind, subject, message, hint, evidence."""
+    """The probes of one arch's CUDA and NCCL. Each raises `MissingError`, or `CommandError` if a program does not run."""
 
     arch: Arch
     gpu: Gpu
     origin: str
     environ: Mapping[str, str]
-    report: Report
 
-    def facts(self, compiler: CompilerFacts | None) -> GpuFacts | None:
-        """CUDA and NCCL; None if a part is missing. Each missing part is one problem."""
-        cuda, nccl = self._cuda(compiler), None
-        home = self._home("nccl_home", NCCL_VARIABLES, "include/nccl.h", "nccl", (cuda[0],) if cuda else ())
-        if home:
-            nccl = self._nccl(home)
-        if cuda is None or home is None or nccl is None:
-            return None
-        tool = Path(cuda[0]) / "bin" / "cuobjdump"
-        return GpuFacts(
-            cuda_home=cuda[0],
-            cuda_version=cuda[1],
-            cuobjdump=str(tool) if os.access(tool, os.X_OK) else None,
-            nccl_home=home,
-            nccl_version=nccl[0],
-            nccl_library=nccl[1],
-        )
-
-    def toolkit(self) -> GpuFacts | None:
+    def toolkit(self) -> GpuFacts:
         """Only CUDA, whose libraries TensorFlow loads; nothing is compiled with it."""
-        home = self._cuda_home()
-        version = self._version(home) if home else None
-        return GpuFacts(cuda_home=home, cuda_version=version) if home and version else None
-
-    def _key(self, key: str) -> str:
-        return f"`archs.{self.arch.name}.gpu.{key}` in `{self.origin}`"
-
-    def _home(
-        self, key: str, variables: Sequence[str], mark: str, subject: str, elsewhere: Sequence[str]
-    ) -> str | None:
-        """The folder that the profile names, otherwise the first of the usual folders that contains `mark`."""
-        named: str | None = getattr(self.gpu, key)
-        if named is not None:
-            unset = [name for name in VARIABLE.findall(named) if not self.environ.get(name)]
-            if unset:
-                self.report(
-                    "missing",
-                    subject,
-                    f"`{named}` cannot be expanded: the modules of arch `{self.arch.name}` do not set `{unset[0]}`",
-                    f"`module show` lists what they set; change {self._key(key)} or `archs.{self.arch.name}.modules`",
-                    [f"modules: {' '.join(self.arch.modules) or 'none'}"],
-                )
-                return None
-            home: str = VARIABLE.sub(lambda match: self.environ[match[1]], named).rstrip("/") or "/"
-            if not is_file(f"{home}/{mark}"):
-                self.report(
-                    "missing",
-                    subject,
-                    f"there is no `{mark}` in `{home}`",
-                    f"change {self._key(key)}",
-                    [f"from: {named}"],
-                )
-                return None
-            return home
-        known = [self.environ[name].rstrip("/") for name in variables if self.environ.get(name, "").startswith("/")]
-        searched = list(dict.fromkeys((*known, *elsewhere, *(("/usr",) if subject == "nccl" else ()))))
-        for home in searched:
-            if is_file(f"{home}/{mark}"):
-                return home
-        self.report(
-            "missing",
-            subject,
-            f"there is no {subject.upper()} for arch `{self.arch.name}`: no `{mark}` in the usual folders",
-            f"load a module that provides it (`archs.{self.arch.name}.modules`), or set {self._key(key)}",
-            [f"searched: {', '.join(searched) or 'no folder'}", f"variables that can name it: {' '.join(variables)}"],
-        )
-        return None
-
-    def _cuda(self, compiler: CompilerFacts | None) -> tuple[str, str] | None:
-        """The toolkit's folder and version, after a test of its nvcc with the C++ compiler and for each capability."""
-        home = self._cuda_home()
-        version = self._version(home) if home else None
-        if home is None or version is None:
-            return None
+        on_path = find_program("nvcc", self.environ)
+        elsewhere = (toolkit_of(on_path, self.environ),) if on_path else ()
+        home = self._home("cuda_home", CUDA_VARIABLES, "bin/nvcc", elsewhere)
         nvcc = f"{home}/bin/nvcc"
-        try:
-            codes = capture((nvcc, "--list-gpu-code"), self.environ)
-            host = ("-ccbin", compiler.cxx) if compiler else ()
-            tried = capture((nvcc, *host, "-x", "cu", "-E", os.devnull), self.environ)
-        except CommandError as error:
-            self.report("broken", "cuda", error.message, f"`{nvcc} --version`", error.evidence)
-            return None
+        done = capture((nvcc, "--version"), self.environ)
+        version = parse_nvcc_version(done.stdout)
+        if done.returncode or version is None:
+            output = (done.stderr or done.stdout).splitlines()[:4]
+            message = f"`{nvcc}` does not work: it does not print its version"
+            raise MissingError("broken", message, f"`{nvcc} --version`", output)
+        return GpuFacts(cuda_home=home, cuda_version=version)
+
+    def tried(self, compiler: CompilerFacts | None) -> GpuFacts:
+        """CUDA, after a test of its nvcc with the C++ compiler and for each capability."""
+        facts = self.toolkit()
+        home, version, nvcc = facts.cuda_home, facts.cuda_version, f"{facts.cuda_home}/bin/nvcc"
+        codes = capture((nvcc, "--list-gpu-code"), self.environ)
+        host = ("-ccbin", compiler.cxx) if compiler else ()
+        tried = capture((nvcc, *host, "-x", "cu", "-E", os.devnull), self.environ)
+        modules = f"`archs.{self.arch.name}.modules`"
         if not any(path for pattern in CUDART for path in Path(home).glob(pattern)):
-            self.report(
+            raise MissingError(
                 "broken",
-                "cuda",
                 f"CUDA {version} in `{home}` has no `libcudart.so`, so CMake does not accept it",
-                f"load a complete CUDA toolkit (`archs.{self.arch.name}.modules`), or change {self._key('cuda_home')}",
+                f"load a complete CUDA toolkit ({modules}), or change {self._key('cuda_home')}",
                 [f"searched for: {' '.join(CUDART)}"],
             )
-            return None
         known = re.findall(r"^sm_(\d+)$", codes.stdout, re.MULTILINE)
         unknown = [capability for capability in self.gpu.capabilities if known and capability not in known]
         if unknown:
-            self.report(
+            raise MissingError(
                 "mismatch",
-                "cuda",
                 f"nvcc {version} cannot build code for compute capability {', '.join(unknown)}",
                 f"load another CUDA, or change {self._key('capabilities')}",
                 [f"it can build for: {' '.join(known)}"],
             )
-            return None
         if tried.returncode:
-            output = [line for line in tried.stderr.splitlines() if line.strip()][:4]
-            self.report(
+            raise MissingError(
                 "mismatch",
-                "cuda",
                 f"nvcc {version} does not work with `{compiler.cxx if compiler else 'the C++ compiler'}`",
-                f"load a compiler that this CUDA supports, or a newer CUDA (`archs.{self.arch.name}.modules`), or name a "
-                f"compiler (`archs.{self.arch.name}.compiler`)",
-                output,
+                f"load a compiler that this CUDA supports, or a newer CUDA ({modules}), or name a compiler "
+                f"(`archs.{self.arch.name}.compiler`)",
+                [line for line in tried.stderr.splitlines() if line.strip()][:4],
             )
-            return None
-        return home, version
+        tool = f"{home}/bin/cuobjdump"
+        return replace(facts, cuobjdump=tool if os.access(tool, os.X_OK) else None)
 
-    def _cuda_home(self) -> str | None:
-        on_path = find_program("nvcc", self.environ)
-        elsewhere = (toolkit_of(on_path, self.environ),) if on_path else ()
-        return self._home("cuda_home", CUDA_VARIABLES, "bin/nvcc", "cuda", elsewhere)
-
-    def _version(self, home: str) -> str | None:
-        """The version that the toolkit's nvcc prints."""
-        nvcc, hint = f"{home}/bin/nvcc", f"`{home}/bin/nvcc --version`"
-        try:
-            done = capture((nvcc, "--version"), self.environ)
-        except CommandError as error:
-            self.report("broken", "cuda", error.message, hint, error.evidence)
-            return None
-        version = parse_nvcc_version(done.stdout)
-        if done.returncode or version is None:
-            output = (done.stderr or done.stdout).splitlines()[:4]
-            self.report("broken", "cuda", f"`{nvcc}` does not work: it does not print its version", hint, output)
-            return None
-        return version
-
-    def _nccl(self, home: str) -> tuple[str, str] | None:
-        """NCCL's version and the library to link."""
+    def nccl(self, cuda_home: str | None) -> dict[str, str]:
+        """The facts of NCCL: its folder, its version, and the library to link."""
+        home = self._home("nccl_home", NCCL_VARIABLES, "include/nccl.h", filter(None, (cuda_home, "/usr")))
         header = Path(home) / "include" / "nccl.h"
         version = parse_nccl_header(header.read_text(encoding="utf-8", errors="replace"))
+        key = self._key("nccl_home")
         if version is None:
-            self.report(
-                "broken",
-                "nccl",
-                f"`{header}` does not define the version of NCCL",
-                f"change {self._key('nccl_home')}",
-                [],
-            )
-            return None
+            raise MissingError("broken", f"`{header}` does not define the version of NCCL", f"change {key}", [])
         places = [Path(home) / folder for folder in LIBRARY_FOLDERS]
         libraries = {
             kind: next((str(place / name) for name in names for place in places if is_file(f"{place}/{name}")), None)
@@ -199,19 +113,47 @@ class Gpus:
         library = libraries[self.gpu.nccl_link]
         if library is None:
             other = {"SHARED": "STATIC", "STATIC": "SHARED"}[self.gpu.nccl_link]
-            change = f'`nccl_link = "{other}"`' if libraries[other] else self._key("nccl_home")
-            self.report(
+            there = libraries[other]
+            raise MissingError(
                 "missing",
-                "nccl",
                 f"NCCL {version} in `{home}` has no `{NCCL_LIBRARIES[self.gpu.nccl_link][0]}`",
-                f"set {change}" if libraries[other] else f"change {change}",
-                [
-                    f"searched: {', '.join(map(str, places))}",
-                    *([f"there is: {libraries[other]}"] if libraries[other] else []),
-                ],
+                f'set `nccl_link = "{other}"`' if there else f"change {key}",
+                [f"searched: {', '.join(map(str, places))}", *([f"there is: {there}"] if there else [])],
             )
-            return None
-        return version, library
+        return {"nccl_home": home, "nccl_version": version, "nccl_library": library}
+
+    def _key(self, key: str) -> str:
+        return f"`archs.{self.arch.name}.gpu.{key}` in `{self.origin}`"
+
+    def _home(self, key: str, variables: Sequence[str], mark: str, elsewhere: Iterable[str]) -> str:
+        """The folder that the profile names, otherwise the first of the usual folders that contains `mark`."""
+        named: str | None = getattr(self.gpu, key)
+        change, modules = f"change {self._key(key)}", f"`archs.{self.arch.name}.modules`"
+        if named is not None:
+            unset = [name for name in VARIABLE.findall(named) if not self.environ.get(name)]
+            if unset:
+                raise MissingError(
+                    "missing",
+                    f"`{named}` cannot be expanded: the modules of arch `{self.arch.name}` do not set `{unset[0]}`",
+                    f"`module show` lists what they set; {change} or {modules}",
+                    [f"modules: {' '.join(self.arch.modules) or 'none'}"],
+                )
+            home: str = VARIABLE.sub(lambda match: self.environ[match[1]], named).rstrip("/") or "/"
+            if not is_file(f"{home}/{mark}"):
+                raise MissingError("missing", f"there is no `{mark}` in `{home}`", change, [f"from: {named}"])
+            return home
+        known = [self.environ[name].rstrip("/") for name in variables if self.environ.get(name, "").startswith("/")]
+        searched = list(dict.fromkeys((*known, *elsewhere)))
+        for home in searched:
+            if is_file(f"{home}/{mark}"):
+                return home
+        what = key.removesuffix("_home").upper()
+        raise MissingError(
+            "missing",
+            f"there is no {what} for arch `{self.arch.name}`: no `{mark}` in the usual folders",
+            f"load a module that provides it ({modules}), or set {self._key(key)}",
+            [f"searched: {', '.join(searched) or 'no folder'}", f"variables that can name it: {' '.join(variables)}"],
+        )
 
 
 def has_gpu() -> bool:

@@ -8,9 +8,10 @@ import pytest
 
 from golden_files import Words, gpu_site, local_site
 from provision.errors import ConfigError
-from provision.machine.probes.probe_gpu import Gpus, parse_nccl_header, parse_nvcc_version, parse_toolkit
+from provision.machine.probes.probe import Probes
+from provision.machine.probes.probe_gpu import parse_nccl_header, parse_nvcc_version, parse_toolkit
 from provision.model.facts import CompilerFacts, GpuFacts
-from provision.model.problem import Problem, ProblemKind
+from provision.model.problem import Problem
 
 # The site's file
 
@@ -84,18 +85,9 @@ def nccl(home: Path, *libraries: str) -> Path:
 def probe(environ: dict[str, str], **gpu: object) -> tuple[GpuFacts | None, list[Problem]]:
     """The facts that the probes find with these environment variables, and their problems."""
     site = gpu_site(**gpu)
-    arch = site.archs[0]
-    problems: list[Problem] = []
-
-    def report(kind: ProblemKind, subject: str, message: str, hint: str, evidence: object) -> None:
-        problems.append(Problem(kind=kind, subject=subject, message=message, hint=hint, evidence=tuple(evidence)))  # type: ignore[arg-type]
-
-    assert arch.gpu is not None
+    probes = Probes(site, site.archs[0])
     compiler = CompilerFacts(family="gcc", version="12.2.0", cxx="/usr/bin/g++")
-    gpus = Gpus(
-        arch=arch, gpu=arch.gpu, origin=site.origin, environ={"PATH": "/usr/bin:/bin", **environ}, report=report
-    )
-    return gpus.facts(compiler), problems
+    return probes.gpu({"PATH": "/usr/bin:/bin", **environ}, compiler), probes.problems
 
 
 def test_cuda_and_nccl_are_found_in_the_folders_of_the_modules(tmp_path: Path) -> None:
@@ -116,18 +108,12 @@ def test_only_cuda_is_probed_if_nothing_is_compiled(tmp_path: Path) -> None:
     home = toolkit(tmp_path / "cuda", trial="exit 1")
     for path in (home / "lib64").iterdir():
         path.unlink()  # a run-time CUDA has no libcudart.so for CMake
-    arch = gpu_site().archs[0]
-    assert arch.gpu is not None
-    problems: list[str] = []
-
-    def report(_: ProblemKind, subject: str, *__: object) -> None:
-        problems.append(subject)
-
+    site = gpu_site()
+    probes = Probes(site, site.archs[0])
     for path, folder in (("/usr/bin:/bin", None), (f"{home}/bin:/usr/bin:/bin", home)):
-        environ = {"PATH": path, "CUDA_HOME": str(folder or tmp_path)}
-        facts = Gpus(arch=arch, gpu=arch.gpu, origin="x", environ=environ, report=report).toolkit()
+        facts = probes.gpu({"PATH": path, "CUDA_HOME": str(folder or tmp_path)}, None, compiles=False)
         assert facts == (GpuFacts(cuda_home=str(home), cuda_version="12.4.131") if folder else None)
-    assert problems == ["cuda"]
+    assert [problem.subject for problem in probes.problems] == ["cuda"]
 
 
 def test_cuda_is_found_with_usual_variables_and_nvcc_on_path(tmp_path: Path) -> None:
