@@ -136,7 +136,7 @@ def _in_jobs(args: argparse.Namespace, site: Site, store: Store, wanted: Sequenc
     from provision.jobs.build_job import proof_script
     from provision.machine.configuration import shipped
     from provision.machine.submission.follow import FollowedJob, follow_all
-    from provision.machine.submission.render_jobs import render_proof_job
+    from provision.machine.submission.render_jobs import render_build_job
     from provision.machine.submission.submit import submit, submitter
 
     if args.thorough:
@@ -150,7 +150,7 @@ def _in_jobs(args: argparse.Namespace, site: Site, store: Store, wanted: Sequenc
             records = [store.record(one.environment) for one in ours]
             stacks = [shipped.load_stack(record.stack) for record in records if record]
             script = proof_script(site, site.arch(arch), stacks, submitter(store), args.account)
-            jobs[arch] = submit(render_proof_job(script), store)
+            jobs[arch] = submit(render_build_job(script, "test"), store)
             say(f"{arch}: submitted job {jobs[arch]} for {len(ours)} of the environments")
         except ProvisionError as error:
             for one in ours:

@@ -10,7 +10,9 @@ import resource
 import shutil
 import stat
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
+from typing import TypeVar
 
 from provision.errors import CommandError
 from provision.machine.files.trusted_files import read_regular
@@ -31,37 +33,49 @@ QUOTA_LIMIT_S = 5
 
 
 def look_around(facts: Facts, root: Path) -> Surroundings:
-    """The surroundings of a build for these facts."""
+    """The surroundings of a build for these facts. What cannot be read or asked is left out."""
     shell, minor = dict(os.environ), facts.python.minor if facts.python else None
     # As the site module computes it, for a user's Python that is not the one of this tool.
     base = Path(shell.get("PYTHONUSERBASE") or Path(shell.get("HOME") or "/") / ".local")
     user_site = base / "lib" / f"python{minor}" / "site-packages"
+    above = nearest_existing(root)
     return Surroundings(
         glibc=glibc_version(),
         umask=umask_of_shell(),
         tmp=look_into(Path(tempfile.gettempdir() if "TMPDIR" not in shell else shell["TMPDIR"]), try_program=True),
-        root=look_into(nearest_existing(root), try_program=False),
-        user_packages=_packages(user_site) if minor else (),
+        root=look_into(above, try_program=False),
+        user_packages=_or(lambda: _packages(user_site), ()) if minor else (),
         user_site=str(user_site),
         shell=shell,
         locale=shell.get("LC_ALL") or shell.get("LC_CTYPE") or shell.get("LANG") or "",
         locale_works=_locale_works(),
-        shared_memory_bytes=_size(SHARED_MEMORY),
-        available_memory_bytes=_available_memory(),
+        shared_memory_bytes=_or(lambda: _size(SHARED_MEMORY), None),
+        available_memory_bytes=_or(_available_memory, None),
         process_limit=_limit(resource.RLIMIT_NPROC),
-        driver=_driver(),
+        driver=_or(_driver, None),
         mpiexec=shutil.which("mpiexec", path=facts.environ.get("PATH")) if facts.mpi else None,
-        root_mount=mount_of(os.path.realpath(nearest_existing(root)), _read_mounts()),
+        root_mount=mount_of(os.path.realpath(above), _or(lambda: MOUNTS.read_text("utf-8", "replace"), "")),
         open_files_limit=_limit(resource.RLIMIT_NOFILE),
         locked_memory_bytes=_limit(resource.RLIMIT_MEMLOCK),
-        infiniband=_has_entries(VERBS),
+        infiniband=_or(lambda: any(VERBS.iterdir()), False),
         lost_certificates=tuple(
             (name, shell[name])
             for name in CERTIFICATES
             if shell.get(name) and not os.path.exists(shell[name])  # noqa: PTH110
         ),
-        over_quota=_over_quota(shell),
+        over_quota=_or(lambda: _over_quota(shell), ()),
     )
+
+
+T = TypeVar("T")
+
+
+def _or(read: Callable[[], T], otherwise: T) -> T:
+    """What `read` returns, or another value if this system does not have it, or does not let us read it."""
+    try:
+        return read()
+    except (OSError, ValueError, CommandError):
+        return otherwise
 
 
 def mount_of(path: str, mounts: str) -> tuple[str, str]:
@@ -79,27 +93,13 @@ def mount_of(path: str, mounts: str) -> tuple[str, str]:
     return found
 
 
-def _read_mounts() -> str:
-    with contextlib.suppress(OSError):
-        return MOUNTS.read_text(encoding="utf-8", errors="replace")
-    return ""
-
-
-def _has_entries(folder: Path) -> bool:
-    with contextlib.suppress(OSError):
-        return any(folder.iterdir())
-    return False
-
-
 def _over_quota(shell: dict[str, str]) -> tuple[str, ...]:
     """What `quota --quiet` prints: only file systems on which the user is over quota, with a code that is not 0 (quota(1))."""
     if shutil.which("quota", path=shell.get("PATH")) is None:
         return ()
-    with contextlib.suppress(CommandError, OSError):
-        done = capture(("quota", "--quiet"), shell, QUOTA_LIMIT_S)
-        if done.returncode:
-            return tuple(line.strip() for line in done.stdout.splitlines() if line.strip())[:4]
-    return ()
+    done = capture(("quota", "--quiet"), shell, QUOTA_LIMIT_S)
+    lines = done.stdout.splitlines() if done.returncode else ()
+    return tuple(line.strip() for line in lines if line.strip())[:4]
 
 
 def glibc_version() -> str | None:
@@ -145,13 +145,8 @@ def _runs_programs(folder: Path) -> bool:
 
 def _packages(folder: Path) -> tuple[str, ...]:
     """The packages that are installed in a folder."""
-    with contextlib.suppress(OSError):
-        return tuple(
-            sorted(
-                path.name.removesuffix(".dist-info").rpartition("-")[0].lower() for path in folder.glob("*.dist-info")
-            )
-        )
-    return ()
+    names = (path.name.removesuffix(".dist-info").rpartition("-")[0] for path in folder.glob("*.dist-info"))
+    return tuple(sorted(map(str.lower, names)))
 
 
 def _locale_works() -> bool:
@@ -164,18 +159,14 @@ def _locale_works() -> bool:
     return True
 
 
-def _size(folder: Path) -> int | None:
-    with contextlib.suppress(OSError):
-        status = os.statvfs(folder)
-        return status.f_blocks * status.f_frsize
-    return None
+def _size(folder: Path) -> int:
+    status = os.statvfs(folder)
+    return status.f_blocks * status.f_frsize
 
 
 def _available_memory() -> int | None:
-    with contextlib.suppress(OSError, ValueError):
-        found = re.search(r"^MemAvailable:\s+(\d{1,15}) kB$", MEMORY_FILE.read_text(encoding="ascii"), re.MULTILINE)
-        return int(found[1]) * 1024 if found else None
-    return None
+    found = re.search(r"^MemAvailable:\s+(\d{1,15}) kB$", MEMORY_FILE.read_text(encoding="ascii"), re.MULTILINE)
+    return int(found[1]) * 1024 if found else None
 
 
 def _limit(name: int) -> int | None:
@@ -185,8 +176,6 @@ def _limit(name: int) -> int | None:
 
 def _driver() -> str | None:
     """The version in the file of NVIDIA's kernel module: `NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  …`."""
-    with contextlib.suppress(OSError, UnicodeDecodeError):
-        text = read_regular(DRIVER_FILE, limit=1 << 16)[0].decode()
-        found = re.search(r"Kernel Module(?: for \S+)?\s+(\d{1,6}(?:\.\d{1,6})+)", text)
-        return found[1] if found else None
-    return None
+    text = read_regular(DRIVER_FILE, limit=1 << 16)[0].decode()
+    found = re.search(r"Kernel Module(?: for \S+)?\s+(\d{1,6}(?:\.\d{1,6})+)", text)
+    return found[1] if found else None

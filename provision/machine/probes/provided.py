@@ -43,10 +43,14 @@ print(json.dumps(["%d.%d" % sys.version_info[:2], sys.prefix, folders, packages]
 """
 
 
+def _probes(site: Site, arch: Arch) -> Probes:
+    """The probes that load the modules of `provided`."""
+    return Probes(site, dataclasses.replace(arch, modules=arch.provided, unload=arch.provided_unload), key="provided")
+
+
 def provided_problems(site: Site, arch: Arch) -> tuple[Problem, ...]:
     """The modules of `provided` that cannot be loaded here; jobs with `--runtime modules` load them."""
-    provided = dataclasses.replace(arch, modules=arch.provided, unload=arch.provided_unload)
-    probes = Probes(site, provided, key="provided")
+    probes = _probes(site, arch)
     probes.environment()
     return tuple(probes.problems)
 
@@ -74,7 +78,7 @@ def provided_python(site: Site, arch: Arch) -> ProvidedPython:
     Raises:
         PlanError: the modules do not load, or bring no Python.
     """
-    probes = Probes(site, dataclasses.replace(arch, modules=arch.provided, unload=arch.provided_unload), key="provided")
+    probes = _probes(site, arch)
     environ = probes.environment()
     raise_problems(probes.problems)
     path = environ.get("PATH")
@@ -130,29 +134,24 @@ def _program(container: Container, origin: str, state: State) -> Observation:
     """Whether the program that runs containers is on PATH, or comes with a module, which jobs check."""
     program = container.command
     if container.module is not None:
-        message = f"program `{program}` comes with the module `{container.module}`, which was not loaded here"
-        return Observation(group="container", state="good", message=message)
+        return _seen(
+            "good", f"program `{program}` comes with the module `{container.module}`, which was not loaded here"
+        )
     if shutil.which(program) is not None:
-        return Observation(group="container", state="good", message=f"program `{program}` is on PATH")
-    return Observation(
-        group="container",
-        state=state,
-        message=f"program `{program}` is not on PATH",
-        hint=f'set `container.module = "{program}"` in `{origin}` if a module provides it',
-    )
+        return _seen("good", f"program `{program}` is on PATH")
+    hint = f'set `container.module = "{program}"` in `{origin}` if a module provides it'
+    return _seen(state, f"program `{program}` is not on PATH", hint)
 
 
 def _file(what: str, path: str, state: State, hint: str) -> Observation:
     """Whether this file is here. A path with a variable that this shell does not have cannot be checked."""
     here = expand_variables(expand_home(path))
     if "$" in here:
-        message = f"{what} `{path}` was not checked: a variable in it is not set in this shell"
-        return Observation(group="container", state="note", message=message)
+        return _seen("note", f"{what} `{path}` was not checked: a variable in it is not set in this shell")
     if exists(here):
-        return Observation(group="container", state="good", message=f"{what} `{here}` exists")
-    return Observation(
-        group="container",
-        state="note" if "$" in path else state,
-        message=f"{what} `{here}` does not exist",
-        hint=hint,
-    )
+        return _seen("good", f"{what} `{here}` exists")
+    return _seen("note" if "$" in path else state, f"{what} `{here}` does not exist", hint)
+
+
+def _seen(state: State, message: str, hint: str | None = None) -> Observation:
+    return Observation(group="container", state=state, message=message, hint=hint)

@@ -162,11 +162,9 @@ def follow(
         JobError: see `FollowedJob.look`.
     """
     followed = FollowedJob(job, scheduler, store, listen, build=build)
-    while True:
-        ended = followed.look()
-        if ended is not None:
-            return ended
+    while (ended := followed.look()) is None:
         pause(followed.pause_s)
+    return ended
 
 
 def wait_until_seen(

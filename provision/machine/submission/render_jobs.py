@@ -19,33 +19,16 @@ from provision.model.quoting import printf_format
 from provision.schedulers import SchedulerInterface
 
 
-def render_build_job(script: BuildScript) -> BuildJob:
-    """Render the script of a build's job."""
+def render_build_job(script: BuildScript, kind: str = "build") -> BuildJob:
+    """Render the script of a build's job, or of one that proves environments again (`test`)."""
     values = {name: getattr(script, name) for name in BuildScript.__slots__ if name not in ("scheduler", "settings")}
     return BuildJob(
         name=script.name,
-        text=render("jobs/build.sh.j2", **values),
+        text=render(f"jobs/{kind}.sh.j2", **values),
         scheduler=script.scheduler,
         settings=dict(script.settings),
         settings_file=script.settings_file,
     )
-
-
-def render_proof_job(script: BuildScript) -> BuildJob:
-    """Render the script of a job that proves environments again."""
-    names = (
-        "command",
-        "submit",
-        "environment",
-        "directives",
-        "umask",
-        "environ",
-        "job_id",
-        "submit_folder",
-        "temporary",
-    )
-    values = {name: getattr(script, name) for name in (*names, "tool", "arguments", "jobs", "name")}
-    return BuildJob(name=script.name, text=render("jobs/test.sh.j2", **values), scheduler=script.scheduler)
 
 
 def render_user_job(job: UserJob) -> str:

@@ -22,7 +22,7 @@ from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
 from provision.machine.submission import follow
 from provision.machine.submission import submit as submission
-from provision.machine.submission.render_jobs import render_proof_job
+from provision.machine.submission.render_jobs import render_build_job
 from provision.model.layout import EnvironmentId, Layout
 
 Captured = pytest.CaptureFixture[str]
@@ -109,7 +109,7 @@ def test_the_job_has_the_shape_of_the_largest_proof() -> None:
     script = proof_script(site, arch, [one, small], submitter, None)
     assert script.directives == proof_script(site, arch, [small], submitter, None).directives
     assert script.directives != proof_script(site, arch, [one], submitter, None).directives
-    text = render_proof_job(script).text
+    text = render_build_job(script, "test").text
     assert f"exec provision test --all --site {site.origin} --arch {arch.name} \\\n  --events " in text
 
 
