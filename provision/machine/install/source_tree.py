@@ -26,7 +26,7 @@ DAMAGED = (tarfile.TarError, gzip.BadGzipFile, zlib.error, lzma.LZMAError, EOFEr
 
 
 def unpack(archive: Path, folder: Path) -> None:
-    """Unpack a source package into `folder`, without the top folder of the archive.
+    """Unpack the files of a source package into `folder`, without the top folder of the archive, and without links.
 
     Raises:
         CommandError: the archive is damaged, or would write outside of `folder`.
@@ -55,10 +55,10 @@ def unpack(archive: Path, folder: Path) -> None:
 
 
 def apply_patches(folder: Path, patches: Sequence[PatchFile], log: Path) -> None:
-    """Apply patches to an unpacked source, in order. The output of patch-ng goes to the log.
+    """Apply patches to what `unpack` wrote, which has no links, in order. The output of patch-ng goes to the log.
 
     Raises:
-        CommandError: a patch does not apply, or would change a file through a link; the error names it.
+        CommandError: a patch does not apply; the error names it.
     """
     import patch_ng
 
@@ -71,10 +71,6 @@ def apply_patches(folder: Path, patches: Sequence[PatchFile], log: Path) -> None
             # Remove a/ and b/ here: patch-ng 1.19 strips one folder too many from a new file.
             text = re.sub(r"^(---|\+\+\+) [ab]/", r"\1 ", patch.text, flags=re.MULTILINE)
             parsed = patch_ng.fromstring(text.encode())
-            if parsed:
-                _refuse_links(
-                    folder, patch, [name.decode() for item in parsed.items for name in (item.source, item.target)]
-                )
             if not parsed or parsed.errors or not parsed.apply(root=str(folder)):
                 raise CommandError(
                     f"our patch `{patch.name}` does not apply to the source",
@@ -121,17 +117,3 @@ def replace_changed(fresh: Path, folder: Path, keep: str) -> None:
 
 def _same(path: Path, other: Path) -> bool:
     return other.is_file() and path.read_bytes() == other.read_bytes()
-
-
-def _refuse_links(folder: Path, patch: PatchFile, names: Sequence[str]) -> None:
-    """Raise if a file of the patch, or a folder above it, is a symbolic link: it would be changed outside of `folder`."""
-    for name in names:
-        place = folder
-        for part in Path(name).parts if name != os.devnull else ():
-            place = place / part
-            if place.is_symlink():
-                raise CommandError(
-                    f"our patch `{patch.name}` is not applied: `{place}` is a symbolic link",
-                    evidence=[f"it points to `{place.readlink()}`"],
-                    hint="no source package of ours has links: find out who made it, then build again",
-                )
