@@ -26,7 +26,6 @@ from provision.machine.install.stray_data import place_data
 from provision.machine.install.unfinished_compile import resume, settle
 from provision.machine.network.ask_index import hidden_answers
 from provision.machine.probes.installed_packages import PackageCounter
-from provision.machine.probes.other_users import check_other_users
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.installer_environ import installer_environ
 from provision.machine.programs.run import Result, stream
@@ -262,12 +261,10 @@ class Executor:
             raise command_error(run, result) from error
         if not isinstance(report, dict):
             raise command_error(run, result)
-        python = self.store.layout.prefix(self.plan.environment) / "bin" / "python"
         prefix = Path(self.plan.prefix)
         links = list(links_out(prefix, links_of(prefix), str(self.store.layout.spack_store)))
         checks = judge_inspection(report, inspect.expectation, os.path.realpath, links)
         checks = (*checks, *inspect_objects(report, self.plan, inspect, self.environ))
-        checks = (*checks, *check_other_users(str(self.store.root), str(python)))
         mapped = [path for path in report.get("mapped_objects") or () if isinstance(path, str) and path.startswith("/")]
         outside = sorted({path for path in mapped if not path.startswith(f"{self.plan.prefix}/")})
         run.details.update(

@@ -6,12 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from provision.machine.programs.run import capture
-from provision.model.verdict import Check, bad, good
 from provision.profile.patterns import show_controls
-
-# A user without a home and without files, on every Linux (nobody), as a number: containers may not have the name.
-NOBODY = "65534"
 
 
 def closed_to_others(path: str) -> str | None:
@@ -44,26 +39,3 @@ def closed_python(executable: str, root: str) -> tuple[str, ...]:
     library = sorted(program.parent.parent.glob("lib*/python3*/os.py"))
     closed = (closed_to_others(str(path)) for path in (executable, *library))
     return tuple(dict.fromkeys(line for line in closed if line))
-
-
-def failure_as_nobody(python: str) -> str | None:
-    """What a user without any rights sees who starts this Python; None if it starts, or if only root could try that.
-
-    The prefix is entered by its full path, so every folder up to it counts.
-    """
-    if os.geteuid() != 0:
-        return None
-    argv = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", python, "-I", "-c", "import json")
-    done = capture(argv, {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"}, folder="/")
-    return None if done.returncode == 0 else (done.stderr.strip().splitlines() or ["it did not start"])[-1]
-
-
-def check_other_users(root: str, python: str) -> tuple[Check, ...]:
-    """Whether another user can start an environment's Python, if they can enter its root and this process is root."""
-    if os.geteuid() != 0 or closed_to_others(root):
-        return ()
-    failure = failure_as_nobody(python)
-    if failure is None:
-        return (good("other users", "another user can start its Python"),)
-    hint = "let all users enter the folders of the base Python (`chmod o+x`), then run the same command again"
-    return (bad("other users", f"another user cannot start its Python: {failure}", hint),)
