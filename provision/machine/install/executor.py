@@ -21,10 +21,11 @@ from provision.machine.files.file_tree import links_of, links_out
 from provision.machine.install.ranks import Ranks, loaded_environment
 from provision.machine.install.read_objects import inspect_objects
 from provision.machine.install.source_tree import apply_patches, replace_changed, unpack
-from provision.machine.install.spack_steps import Setting, carry_out
+from provision.machine.install.spack_steps import check_lock, run_spack, try_mpi
 from provision.machine.install.stray_data import place_data
 from provision.machine.install.unfinished_compile import resume, settle
 from provision.machine.network.ask_index import hidden_answers
+from provision.machine.network.fetching import fetch_packages
 from provision.machine.probes.installed_packages import PackageCounter
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.installer_environ import installer_environ
@@ -78,8 +79,14 @@ class StepRun:
 
     step: Step
     log: Path
-    counter: PackageCounter | None
+    listen: Listener
+    counter: PackageCounter | None = None
+    """Of the packages that the step installs, over all its commands."""
     details: dict[str, Any] = field(default_factory=dict)
+
+    def progress(self, line: str) -> None:
+        """Report a line of a program."""
+        self.listen(Event(kind="progress", step=self.step.name, text=line))
 
 
 @dataclass(slots=True)
@@ -112,7 +119,10 @@ class Executor:
     def _step(self, step: Step) -> None:
         began = time.monotonic()
         log = Path(self.store.layout.log(self.plan.environment, step.name))
-        run = StepRun(step=step, log=log, counter=self._count_packages(step))
+        run = StepRun(step=step, log=log, listen=self.listen)
+        if step.packages:
+            counter = PackageCounter(prefix=Path(self.plan.prefix), total=step.packages, report=run.progress)
+            run = replace(run, counter=counter)
         self.listen(Event(kind="started", step=step.name, text=step.title))
         try:
             self.store.shared.make(log.parent)
@@ -158,17 +168,11 @@ class Executor:
         self.store.write_receipt(self.plan.environment, receipt)
         self._describe(again=False)
 
-    def _count_packages(self, step: Step) -> PackageCounter | None:
-        """The counter of the packages that the step installs, over all its commands."""
-
-        def report(line: str) -> None:
-            self.listen(Event(kind="progress", step=step.name, text=line))
-
-        prefix = Path(self.plan.prefix)
-        return PackageCounter(prefix=prefix, total=step.packages, report=report) if step.packages else None
-
     def _failed(self, step: Step, began: float, text: str) -> None:
         self.listen(Event(kind="failed", step=step.name, text=text, seconds=time.monotonic() - began))
+
+    def _say(self, text: str) -> None:
+        self.listen(Event(kind="say", text=text))
 
     def _operation(self, run: StepRun, operation: Operation) -> None:
         match operation:
@@ -180,11 +184,7 @@ class Executor:
                 self.store.remove(operation.path)
             case ResumeCompile():
                 if resume(self.store, Path(operation.folder), operation.key):
-                    self.listen(
-                        Event(
-                            kind="say", text=f"{run.step.name}: an interrupted build left objects; they are used again"
-                        )
-                    )
+                    self._say(f"{run.step.name}: an interrupted build left objects; they are used again")
             case FetchSource():
                 self._fetch(run, operation)
             case Unpack():
@@ -203,9 +203,16 @@ class Executor:
                 run.details["bytes"] = self.store.make_readable(operation.path)
             case PlaceData():
                 place_data(Path(operation.site_packages))
-            case FetchLock() | RunSpack() | CheckSpackLock() | TryMpi():
-                setting = Setting(self.store, self.environ, self.lock.environ, run.log, self.listen)
-                carry_out(operation, run.step.name, setting)
+            case FetchLock():
+                if operation.sha256 not in self.store.downloads.fetched():
+                    run.progress(f"fetching {Path(operation.path).name}")
+                    fetch_packages(self.store, operation)
+            case RunSpack():
+                run_spack(operation, run.step.name, self.environ, self.lock.environ, run.log, self.listen)
+            case CheckSpackLock():
+                check_lock(operation)
+            case TryMpi():
+                try_mpi(operation, {**self.environ, **self.lock.environ}, run.log)
             case Inspect():
                 self._inspect(run, operation)
             case WriteCandidate():
@@ -232,16 +239,12 @@ class Executor:
     def _run(self, run: StepRun, command: Command, *, quiet: bool = False, needs: Needs = "nothing") -> Result:
         environ = self._environ(command)
         argv = command.argv if command.launcher is None else node_argv(command.launcher, command.argv, environ)
-
-        def progress(line: str) -> None:
-            self.listen(Event(kind="progress", step=run.step.name, text=line))
-
         return stream(
             argv,
             environ=environ,
             log=run.log,
             needs=needs,
-            on_line=None if quiet else progress,
+            on_line=None if quiet else run.progress,
             on_second=run.counter.look if run.counter else None,
             shown=argv[:1] + command.argv if command.launcher else None,
         )
@@ -335,14 +338,14 @@ class Executor:
                 self.plan.environment,
                 seconds=self.seconds,
                 environ=self.environ,
-                say=lambda line: self.listen(Event(kind="say", text=line)),
+                say=self._say,
             )
 
     def _publish(self) -> None:
         env, publisher = self.plan.environment, Publisher(self.store)
         _, _, lines = publisher.preview(env)
         for line in lines:
-            self.listen(Event(kind="say", text=line))
+            self._say(line)
         publisher.publish(env)
         if self._is_mine():
             self.store.remove(str(Path(self.store.layout.candidate(env, "lua")).parent))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 
 from provision.backends.spack.lock_checks import judge_lock
@@ -14,13 +13,11 @@ from provision.errors import ConfigError, ProvisionError
 from provision.knowledge.index_settings import is_index_setting
 from provision.launch.launchers import launch_argv, select_rank_environ
 from provision.machine.files.disk import read_given, write
-from provision.machine.network.fetching import fetch_packages
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.installer_environ import installer_environ
-from provision.machine.programs.run import Result, capture, stream
-from provision.machine.root.store import Store
+from provision.machine.programs.run import capture, stream
 from provision.model.event import Event, Listener
-from provision.model.operation import CheckSpackLock, FetchLock, RunSpack, TryMpi
+from provision.model.operation import CheckSpackLock, RunSpack, TryMpi
 from provision.model.problem import raise_problems
 
 TRY_LIMIT_S = 120
@@ -42,64 +39,37 @@ RANK_LINE = re.compile(r"rank \d+ of (\d+), sum (\d+)")
 LINKED = re.compile(r"^\s*(libmpi\S*) => (\S+)", re.MULTILINE)
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What an operation runs in. `environ` has the arch's modules loaded; `mark` is what programs below a lock get."""
+def run_spack(
+    spack: RunSpack, step: str, environ: Mapping[str, str], mark: Mapping[str, str], log: Path, listen: Listener
+) -> None:
+    """Run Spack in its own environment; of the caller's it gets only the settings of the package index and the proxy.
 
-    store: Store
-    environ: Mapping[str, str]
-    mark: Mapping[str, str]
-    log: Path
-    listen: Listener
-
-
-def carry_out(operation: FetchLock | RunSpack | CheckSpackLock | TryMpi, step: str, setting: Setting) -> None:
-    """Do what the operation says.
+    `mark` is what programs below a lock get.
 
     Raises:
-        ProvisionError: Spack, a compiler, a launcher or a download failed, or a check of its result did.
+        CommandError: it failed, and the build needs what it does.
     """
-    store, log = setting.store, setting.log
-
-    def progress(line: str) -> None:
-        setting.listen(Event(kind="progress", step=step, text=line))
-
-    match operation:
-        case FetchLock():
-            if operation.sha256 not in store.downloads.fetched():
-                progress(f"fetching {Path(operation.path).name}")
-                fetch_packages(store, operation)
-        case RunSpack():
-            result = run_spack(operation, setting.environ, log, setting.mark, progress)
-            if result.code and operation.without:
-                text = f"warning: `spack` ended with code {result.code}; {operation.without}; see `{log}`"
-                setting.listen(Event(kind="say", text=f"{step}: {text}"))
-            elif result.code:
-                raise failed_program(
-                    f"step `{step}` failed",
-                    result.tail,
-                    otherwise=f"`spack` ended with code {result.code}",
-                    hint=f"read `{log}`, fix the cause, then run the same command again: what is installed is kept",
-                    log=str(log),
-                )
-        case CheckSpackLock():
-            check_lock(operation)
-        case TryMpi():
-            try_mpi(operation, {**setting.environ, **setting.mark}, log)
-
-
-def run_spack(
-    spack: RunSpack,
-    environ: Mapping[str, str],
-    log: Path,
-    mark: Mapping[str, str],
-    on_line: Callable[[str], None] | None = None,
-) -> Result:
-    """Run Spack in its own environment; of the caller's it gets only the settings of the package index and the proxy."""
     settings = {name: value for name, value in installer_environ(environ).items() if is_index_setting(name)}
     own = dict(spack.environ)
     Path(own["HOME"]).mkdir(parents=True, exist_ok=True)
-    return stream(spack.argv, environ={**settings, **own, **mark}, log=log, on_line=on_line, needs="index")
+    result = stream(
+        spack.argv,
+        environ={**settings, **own, **mark},
+        log=log,
+        needs="index",
+        on_line=lambda line: listen(Event(kind="progress", step=step, text=line)),
+    )
+    if result.code and spack.without:
+        text = f"warning: `spack` ended with code {result.code}; {spack.without}; see `{log}`"
+        listen(Event(kind="say", text=f"{step}: {text}"))
+    elif result.code:
+        raise failed_program(
+            f"step `{step}` failed",
+            result.tail,
+            otherwise=f"`spack` ended with code {result.code}",
+            hint=f"read `{log}`, fix the cause, then run the same command again: what is installed is kept",
+            log=str(log),
+        )
 
 
 def check_lock(expected: CheckSpackLock) -> None:

@@ -7,17 +7,15 @@ import json
 import os
 import shutil
 import stat
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
 from golden_files import Words
 from provision.errors import CommandError, ConfigError, ProvisionError
 from provision.knowledge.index_settings import is_index_setting
-from provision.machine.install.spack_steps import Setting, carry_out, check_lock, run_spack, try_mpi
-from provision.machine.root.store import Store
+from provision.machine.install.spack_steps import check_lock, run_spack, try_mpi
 from provision.model.event import Event
-from provision.model.layout import Layout
 from provision.model.operation import CheckSpackLock, RunSpack, TryMpi
 from provision.profile.launcher import Launcher
 
@@ -92,7 +90,7 @@ def test_spack_gets_its_own_environment_and_the_settings_of_the_index(tmp_path: 
         environ=(("HOME", str(tmp_path / "home")), ("PATH", "/usr/bin:/bin")),
     )
     environ = {"SPACK_USER_CONFIG_PATH": "/mine", "X": "1", "https_proxy": "http://p:1", "PIP_INDEX_URL": "http://i"}
-    assert run_spack(run, environ, tmp_path / "log", {"MARK": "1"}).code == 0
+    run_spack(run, "install", environ, {"MARK": "1"}, tmp_path / "log", lambda event: None)
     seen = (tmp_path / "env").read_text().splitlines()
     names = {line.split("=")[0] for line in seen} - {"_", "PWD", "SHLVL", "OLDPWD"}
     assert {name for name in names if not is_index_setting(name)} == {"HOME", "MARK", "PATH"}
@@ -128,11 +126,10 @@ def test_a_stale_lock_is_refused_before_spack_runs(tmp_path: Path, words: Words)
 def test_a_push_that_fails_is_a_warning_and_any_other_failure_ends_the_build(tmp_path: Path, words: Words) -> None:
     """A build cache on a full disk does not keep a proved environment from its users."""
     events: list[Event] = []
-    setting = Setting(Store(Layout(PurePosixPath(tmp_path))), {}, {}, tmp_path / "log", events.append)
     run = RunSpack(argv=("bash", "-c", "echo '==> Error: full' >&2; exit 3"), environ=(("HOME", str(tmp_path)),))
-    carry_out(dataclasses.replace(run, without="nothing is lost"), "cache", setting)
+    run_spack(dataclasses.replace(run, without="nothing is lost"), "cache", {}, {}, tmp_path / "log", events.append)
     (said,) = (event.text for event in events if event.kind == "say")
     assert said.startswith("cache: ") and "`spack`" in said and "code 3" in said and f"`{tmp_path / 'log'}`" in said
     words("build", said)
     with pytest.raises(CommandError):
-        carry_out(run, "install", setting)
+        run_spack(run, "install", {}, {}, tmp_path / "log", events.append)
