@@ -275,14 +275,12 @@ def load_lock(requirements: str, minor: str) -> Lock:
     place = place_of(source)
     if place is None:
         raise ConfigError(f"there is no `{source}`", hint=f"write it, then `provision lock {requirements}`")
-    path, own = os.path.join(place, name), os.path.join(place, source)
-    newer, given = folders.locks_folder(), _read(own, source, place)
+    own = os.path.join(place, source)
+    given, path = _read(own, source, place), os.path.join(place, name)
+    newer = folders.locks_folder()
     if newer is not None and os.path.exists(os.path.join(newer, os.path.basename(name))):
-        path = os.path.join(newer, os.path.basename(name))
-        lock = parse_lock(_read(path, name, newer), path)
-        check_lock(lock, given, own)
-        return lock
-    if not os.path.exists(path):
+        place, path = newer, os.path.join(newer, os.path.basename(name))
+    elif not os.path.exists(path):
         raise ConfigError(
             f"`{own}` has no lock for Python {minor}",
             evidence=[f"expected: {path}"],
