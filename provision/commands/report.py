@@ -24,8 +24,7 @@ def run(args: argparse.Namespace) -> Outcome:
     """Write a first page with a table of stacks and archs, and a page for each environment."""
     from provision.machine.configuration import shipped
     from provision.machine.probes.login_node import now_utc
-    from provision.machine.rendering.render_status_pages import render_status_pages
-    from provision.machine.rendering.status_folder import write_folder
+    from provision.machine.rendering.report_pages import render_status_pages, write_status_pages
     from provision.machine.root.entries import read_overview
     from provision.planning import status_pages
 
@@ -48,5 +47,5 @@ def run(args: argparse.Namespace) -> Outcome:
     index = status_pages.index(f"TensorFlow at {site.title or site.name}", site.name, entries, archs, now_utc())
     pages = [status_pages.page(entry, use(entry.environment.arch, entry.module)) for entry in entries]
     texts = render_status_pages(index, pages, markdown=args.markdown)
-    first = write_folder(Path(args.folder), texts)
+    first = write_status_pages(Path(args.folder), texts)
     return Outcome(text=str(first), result={"index": str(first), "pages": sorted(texts), "environments": len(entries)})

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from provision.errors import CommandError, ConfigError
 from provision.machine.files.disk import disk_error, read_json, write
+from provision.machine.install.make_own_venv import run_python
 from provision.machine.programs.run import capture
 from provision.model.kernel import Kernel, kernel_json, read_kernel
 from provision.model.quoting import bash
@@ -108,11 +109,8 @@ def has_ipykernel(python: str, environ: Mapping[str, str]) -> bool:
     Raises:
         CommandError: it does not start.
     """
-    program = "import importlib.util, sys; sys.exit(importlib.util.find_spec('ipykernel_launcher') is None)"
-    done = capture((python, "-c", program), environ)
-    if done.returncode not in (0, 1) or done.stderr.strip():
-        raise CommandError(f"`{python}` does not run", evidence=done.stderr.strip().splitlines()[-5:])
-    return done.returncode == 0
+    program = "import importlib.util; print(importlib.util.find_spec('ipykernel_launcher') is not None)"
+    return run_python(python, program, environ).split()[-1:] == ["True"]
 
 
 def install_ipykernel(venv: Path, environ: Mapping[str, str], where: str | None) -> None:

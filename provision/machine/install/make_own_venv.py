@@ -53,7 +53,7 @@ def look_beneath(prefix: str, environ: Mapping[str, str]) -> tuple[str, tuple[st
     Raises:
         CommandError: the Python does not start.
     """
-    minor, *folders = json.loads(_python(f"{prefix}/bin/python", WHERE, environ))
+    minor, *folders = json.loads(run_python(f"{prefix}/bin/python", WHERE, environ))
     return minor, tuple(dict.fromkeys(folders))
 
 
@@ -159,7 +159,7 @@ def look_into(
         for name in ("tensorflow", "keras", "numpy", HOROVOD)
         if any(Path(path, name).is_dir() for path in beneath.folders)
     ]
-    origins = json.loads(_python(str(folder / "bin" / "python"), ORIGINS, environ, *names))
+    origins = json.loads(run_python(str(folder / "bin" / "python"), ORIGINS, environ, *names))
     return Contents(
         beneath=beneath,
         recorded=recorded,
@@ -209,7 +209,7 @@ def _site_packages(folder: Path, beneath: Beneath) -> Path:
     return folder / "lib" / f"python{beneath.minor}" / "site-packages"
 
 
-def _python(python: str, program: str, environ: Mapping[str, str], *words: str) -> str:
+def run_python(python: str, program: str, environ: Mapping[str, str], *words: str) -> str:
     """What a Python prints.
 
     Raises:

@@ -1,17 +1,28 @@
-"""The folder of the pages that `provision report` writes."""
+"""The pages about what a site has built, as `provision report` writes them: HTML with its style in the page, or Markdown."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from provision.errors import ConfigError
 from provision.machine.files.disk import remove, write
+from provision.machine.rendering.render import render
+from provision.planning.status_pages import Index, Page
 
 KINDS = ("html", "md")
 
 
-def write_folder(folder: Path, texts: Mapping[str, str]) -> Path:
+def render_status_pages(index: Index, pages: Sequence[Page], *, markdown: bool) -> dict[str, str]:
+    """The text of each page by its path in the folder."""
+    kind = "md" if markdown else "html"
+    texts = {f"index.{kind}": render(f"pages/index.{kind}.j2", index=index)}
+    for page in pages:
+        texts[f"environments/{page.cell.page}.{kind}"] = render(f"pages/environment.{kind}.j2", page=page)
+    return texts
+
+
+def write_status_pages(folder: Path, texts: Mapping[str, str]) -> Path:
     """Write the pages, and remove those of environments that are gone; returns the path of the first page.
 
     Raises:
