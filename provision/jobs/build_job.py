@@ -47,7 +47,9 @@ class Submitter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildScript:
-    """The values of the template; `name` is the name of the job's files of output and events in `jobs/`.
+    """The job of a build: what its template prints, and its `text` when that was rendered.
+
+    `name` is the name of the job's files of output and events in `jobs/`.
 
     `settings` are the variables of the package index and the proxy. They can hold passwords, so they are not in the script: the
     job reads them from `settings_file`.
@@ -70,6 +72,7 @@ class BuildScript:
     plan: Mapping[str, Any] | None
     settings: tuple[tuple[str, str], ...] = ()
     settings_file: str | None = None
+    text: str = ""
 
 
 def build_script(

@@ -15,8 +15,8 @@ from provision.errors import StoreError
 from provision.machine.root.existing import existing
 
 if TYPE_CHECKING:
+    from provision.jobs.build_job import BuildScript
     from provision.machine.sharing.locks import Lock
-    from provision.machine.submission.submit import BuildJob
     from provision.model.event import Listener
     from provision.model.plan import Plan
 
@@ -27,7 +27,7 @@ class Prepared:
 
     target: Target
     plan: Plan
-    job: BuildJob | None
+    job: BuildScript | None
     done: str = ""
 
 
@@ -89,7 +89,7 @@ def _refuse_second(target: Target, plan: Plan, site: str) -> None:
         )
 
 
-def _refuse_queued(job: BuildJob, plan: Plan, site: str) -> None:
+def _refuse_queued(job: BuildScript, plan: Plan, site: str) -> None:
     """Refuse to submit a job that is in the queue already; its name contains the environment's fingerprint."""
     from provision.machine.submission.submit import queued
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 from provision.jobs.build_job import BuildScript
 from provision.jobs.containers import image_path, pull_command
@@ -14,21 +15,15 @@ from provision.jobs.user_script import PROXIES, Script, leaves_omp, make_script
 from provision.knowledge.container_options import VARIABLES
 from provision.machine.probes.probe import cpu_family
 from provision.machine.rendering.render import render
-from provision.machine.submission.submit import BuildJob
 from provision.model.quoting import printf_format
 from provision.schedulers import SchedulerInterface
 
 
-def render_build_job(script: BuildScript, kind: str = "build") -> BuildJob:
-    """Render the script of a build's job, or of one that proves environments again (`test`)."""
-    values = {name: getattr(script, name) for name in BuildScript.__slots__ if name not in ("scheduler", "settings")}
-    return BuildJob(
-        name=script.name,
-        text=render(f"jobs/{kind}.sh.j2", **values),
-        scheduler=script.scheduler,
-        settings=dict(script.settings),
-        settings_file=script.settings_file,
-    )
+def render_build_job(script: BuildScript, kind: str = "build") -> BuildScript:
+    """The job of a build, or of one that proves environments again (`test`), with its text."""
+    hidden = ("scheduler", "settings", "text")
+    values = {name: getattr(script, name) for name in BuildScript.__slots__ if name not in hidden}
+    return replace(script, text=render(f"jobs/{kind}.sh.j2", **values))
 
 
 def render_user_job(job: UserJob) -> str:

@@ -6,12 +6,10 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from provision.errors import CommandError, ConfigError, JobError
-from provision.jobs.build_job import Submitter
+from provision.jobs.build_job import BuildScript, Submitter
 from provision.machine.configuration.search_path import named_folder
 from provision.machine.files.disk import write
 from provision.machine.probes.ask_scheduler import status
@@ -26,18 +24,6 @@ from provision.schedulers import TITLES, scheduler_for
 UNUSED_S = 30 * 86400.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BuildJob:
-    """A job script, its scheduler, the name of its output and events in `jobs/`, and the settings that it reads from a file."""
-
-    name: str
-    text: str
-    scheduler: SchedulerName
-    settings: Mapping[str, str] = field(default_factory=dict)
-    settings_file: str | None = None
-    """Where the job looks for the settings; None if there are none."""
-
-
 def submitter(store: Store) -> Submitter:
     """What a job takes over from this machine: the command, the folder of jobs, and the environment."""
     config = named_folder()
@@ -49,7 +35,7 @@ def submitter(store: Store) -> Submitter:
     )
 
 
-def queued(job: BuildJob) -> str | None:
+def queued(job: BuildScript) -> str | None:
     """The ID of a waiting or running job with this name, if there is one."""
     return next(iter(_queued(job.name, job.scheduler) or ()), None)
 
@@ -61,7 +47,7 @@ def _queued(job: str, name: SchedulerName) -> tuple[str, ...] | None:
     return scheduler.parse_queued(done.stdout, job) if done.returncode == 0 else None
 
 
-def submit(job: BuildJob, store: Store) -> str:
+def submit(job: BuildScript, store: Store) -> str:
     """Write the script, and the settings that it reads, to `jobs/` and submit it; return the job ID.
 
     Raises:
@@ -126,14 +112,14 @@ def _submit(script: Path, name: SchedulerName, hint: str, needs: Needs) -> str:
     return number
 
 
-def keep_settings(job: BuildJob, number: str | None = None) -> None:
+def keep_settings(job: BuildScript, number: str | None = None) -> None:
     """Write the settings that the job reads, if it needs any; with `number`, the ID of the job, if it still needs them.
 
     Raises:
         StoreError: the file cannot be written.
     """
     if job.settings_file and (number is None or Path(job.settings_file).exists()):
-        write_settings(Path(job.settings_file), job.settings, number)
+        write_settings(Path(job.settings_file), dict(job.settings), number)
 
 
 def requeue(job: str, name: SchedulerName) -> str | None:

@@ -16,7 +16,7 @@ from parts.published import put_proved
 from parts.records import PROOF
 from parts.tiny import make_site
 from provision.errors import JobError
-from provision.jobs.build_job import Submitter, proof_script
+from provision.jobs.build_job import BuildScript, Submitter, proof_script
 from provision.machine.configuration import shipped
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
@@ -75,7 +75,7 @@ def test_each_arch_gets_one_job_and_what_it_proved_is_in_one_table(
 ) -> None:
     scripts: list[str] = []
 
-    def submit(job: submission.BuildJob, store: Store) -> str:
+    def submit(job: BuildScript, store: Store) -> str:
         scripts.append(job.text)
         return str(len(scripts))
 

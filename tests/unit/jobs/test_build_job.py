@@ -13,15 +13,14 @@ import pytest
 from golden_files import SUBMITTER, Golden, facts_of, local_site, request_for, slurm_site
 from parts.scripts import checked, run
 from provision.errors import ConfigError
-from provision.jobs.build_job import build_script
+from provision.jobs.build_job import BuildScript, build_script
 from provision.machine.submission.render_jobs import render_build_job
-from provision.machine.submission.submit import BuildJob
 from provision.model.facts import Existing
 from provision.planning.planner import make_plan
 from provision.profile.job import Job
 
 
-def job_script(job: Job | None = None) -> BuildJob:
+def job_script(job: Job | None = None) -> BuildScript:
     """A build job of a site whose file names a variable of the caller's."""
     site = dataclasses.replace(slurm_site(), variables=("PROVISION_ROOT", "EXAMPLE_SITE"))
     request = request_for(site)

@@ -18,11 +18,11 @@ from parts.profiles import profile
 from parts.standins import stand_ins
 from provision import cli
 from provision.errors import JobError
-from provision.jobs.build_job import profile_script
+from provision.jobs.build_job import BuildScript, profile_script
 from provision.machine.root.store import Store
 from provision.machine.submission.follow import follow
 from provision.machine.submission.render_jobs import render_build_job, render_user_job
-from provision.machine.submission.submit import BuildJob, submit, submitter
+from provision.machine.submission.submit import submit, submitter
 from provision.model.layout import Layout
 from provision.profile.strategy import StrategyName
 from provision.schedulers import pbs
@@ -115,7 +115,7 @@ def test_a_theta_job_exports_its_variables_and_aprun_forwards_them(tmp_path: Pat
 # Builds
 
 
-def build(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[BuildJob, Store]:
+def build(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[BuildScript, Store]:
     """The build's job of a site, with a program in place of provision that ends with the given code."""
     site = profile(name)
     place = SubmitFolder(tmp_path, site.scheduler.name)

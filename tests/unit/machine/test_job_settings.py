@@ -18,13 +18,13 @@ from golden_files import SUBMITTER, Words, facts_of, request_for, slurm_site
 from parts.cli import call
 from parts.credentials import SHAPES, Shape, leaks
 from provision.errors import ConfigError, JobError
-from provision.jobs.build_job import build_script, profile_script
+from provision.jobs.build_job import BuildScript, build_script, profile_script
 from provision.knowledge.index_settings import is_index_setting
 from provision.machine.root.store import Store
 from provision.machine.submission import submit as submission
 from provision.machine.submission.job_settings import read_settings, settings_from, write_settings
 from provision.machine.submission.render_jobs import render_build_job
-from provision.machine.submission.submit import BuildJob, keep_settings, remove_left_settings, submit
+from provision.machine.submission.submit import keep_settings, remove_left_settings, submit
 from provision.model.facts import Existing
 from provision.model.layout import Layout
 from provision.planning.planner import make_plan
@@ -34,7 +34,7 @@ IN_JOB = {"SLURM_JOB_ID": "42", "SLURMD_NODENAME": "n1"}
 SETTINGS = {"PIP_INDEX_URL": "https://gul:Kanarie7fugl@h/simple", "https_proxy": "gul:Kana7 rie@h:1"}
 
 
-def job_with(environ: Mapping[str, str], folder: Path, *, submitted: bool = False) -> BuildJob:
+def job_with(environ: Mapping[str, str], folder: Path, *, submitted: bool = False) -> BuildScript:
     """The job of a build that is written in a shell with these variables."""
     site = slurm_site()
     plan = make_plan(request_for(site), facts_of(site), Existing())
