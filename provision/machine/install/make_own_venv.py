@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 from provision.errors import CommandError, ConfigError
 from provision.machine.files.disk import disk_error, read_given, read_json, write
 from provision.machine.files.tables import read_combinations
-from provision.machine.install.read_objects import read_object
+from provision.machine.install.read_objects import linked_mpi, read_object
 from provision.machine.probes.installed_packages import installed_in
 from provision.machine.programs.run import capture
 from provision.model.own_venv import (
@@ -42,9 +41,6 @@ ORIGINS = (
     "import importlib.util, json, sys; specs = {name: importlib.util.find_spec(name) for name in sys.argv[1:]}; "
     "print(json.dumps({name: spec and spec.origin for name, spec in specs.items()}))"
 )
-
-# A line of `ldd`: Open MPI's, MPICH's (also Intel's and Cray's).
-MPI_LIBRARY = re.compile(r"^\s*libmpi(?:ch)?[\w.-]*\.so[\d.]* => (/\S+)", re.MULTILINE)
 
 
 def look_beneath(prefix: str, environ: Mapping[str, str]) -> tuple[str, tuple[str, ...]]:
@@ -187,12 +183,8 @@ def _own_horovod(folder: Path, beneath: Beneath, version: str, environ: Mapping[
 
 
 def _mpi_of(package: Path, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """The real paths of the MPI libraries that the loader finds for the extensions of a Horovod; `ldd` prints them."""
-    found = set()
-    for extension in sorted(package.glob("*/mpi_lib*.so")):
-        output = capture(("ldd", str(extension)), environ).stdout
-        found |= {os.path.realpath(match[1]) for match in MPI_LIBRARY.finditer(output)}
-    return tuple(sorted(found))
+    """The MPI libraries that the loader finds for the extensions of a Horovod."""
+    return tuple(sorted(set().union(*(linked_mpi(file, environ) for file in package.glob("*/mpi_lib*.so")))))
 
 
 def _family_of(path: str) -> str:

@@ -24,6 +24,8 @@ from provision.proof.object_checks import FEATURE_OF, judge_objects
 from provision.proof.reports import read_mapping, read_texts
 
 TIME_LIMIT_S = 300
+# A line of `ldd`: Open MPI's, MPICH's (also Intel's and Cray's).
+MPI_LIBRARY = re.compile(r"^\s*libmpi(?:ch)?[\w.-]*\.so[\d.]* => (/\S+)", re.MULTILINE)
 
 
 def inspect_objects(
@@ -51,6 +53,11 @@ def inspect_objects(
         features=features_of(target),
         known=read_combinations(),
     )
+
+
+def linked_mpi(file: Path, environ: Mapping[str, str]) -> set[str]:
+    """The real paths of the MPI libraries that the loader finds for a program or a library; `ldd` prints them."""
+    return set(map(os.path.realpath, MPI_LIBRARY.findall(capture(("ldd", str(file)), environ).stdout)))
 
 
 def read_object(path: str) -> SharedObject:

@@ -13,6 +13,7 @@ from provision.errors import ConfigError, ProvisionError
 from provision.knowledge.index_settings import is_index_setting
 from provision.launch.launchers import launch_argv, select_rank_environ
 from provision.machine.files.disk import read_given, write
+from provision.machine.install.read_objects import linked_mpi
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.installer_environ import installer_environ
 from provision.machine.programs.run import capture, stream
@@ -36,7 +37,6 @@ int main(int argc, char **argv) {
 }
 """
 RANK_LINE = re.compile(r"rank \d+ of (\d+), sum (\d+)")
-LINKED = re.compile(r"^\s*(libmpi\S*) => (\S+)", re.MULTILINE)
 
 
 def run_spack(
@@ -107,13 +107,11 @@ def try_mpi(mpi: TryMpi, environ: Mapping[str, str], log: Path) -> None:
             hint=f"run `{mpi.wrapper} -show`, and check the MPI module of the arch",
             kind="inspection",
         )
-    linked = [path for _, path in LINKED.findall(capture(("ldd", str(program)), environ).stdout)]
-    expected = {os.path.realpath(path) for path in mpi.libraries}
-    wrong = [path for path in linked if os.path.realpath(path) not in expected]
-    if expected and (wrong or not linked):
+    linked, expected = linked_mpi(program, environ), set(map(os.path.realpath, mpi.libraries))
+    if expected and not (linked and linked <= expected):
         raise ProvisionError(
             f"what `{mpi.wrapper}` compiles loads another MPI than the wrapper links",
-            evidence=[f"linked: {' '.join(sorted(expected))}", f"loaded: {' '.join(linked) or 'no libmpi'}"],
+            evidence=[f"linked: {' '.join(sorted(expected))}", f"loaded: {' '.join(sorted(linked)) or 'no libmpi'}"],
             hint="check `module list` and LD_LIBRARY_PATH with the arch's modules loaded",
             kind="inspection",
         )

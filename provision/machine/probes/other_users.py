@@ -6,6 +6,7 @@ import os
 import stat
 from pathlib import Path
 
+from provision.machine.probes.look_around import nearest_existing
 from provision.profile.patterns import show_controls
 
 
@@ -30,10 +31,7 @@ def closed_to_others(path: str) -> str | None:
 
 def closed_python(executable: str, root: str) -> tuple[str, ...]:
     """Why other users cannot run this Python and its standard library; empty if they can, or cannot enter the root either."""
-    there = Path(root)
-    while not there.exists() and there != there.parent:
-        there = there.parent
-    if closed_to_others(str(there)):
+    if closed_to_others(str(nearest_existing(Path(root)))):
         return ()
     program = Path(os.path.realpath(executable))
     library = sorted(program.parent.parent.glob("lib*/python3*/os.py"))
