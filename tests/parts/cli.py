@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from provision import cli
-from provision.machine.terminal import console
 
 
 def call(*words: str) -> int:
@@ -23,8 +22,6 @@ def call(*words: str) -> int:
         return cli.main(words)
     except SystemExit as end:
         return int(end.code or 0)
-    finally:
-        console.completes = str
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:

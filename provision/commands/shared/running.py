@@ -56,11 +56,14 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
         from provision.commands.shared.typos import refuse_verb
 
         refuse_verb(verb, words)
-    console.completes = functools.partial(complete, typed=(verb, *words))
     args = parse(verb, words)
     if verb != "site":  # which makes the folder
         refuse_mistyped()
-    outcome = args.run(args)
+    console.completes = functools.partial(complete, typed=(verb, *words))
+    try:
+        outcome = args.run(args)
+    finally:
+        console.completes = str
     assert isinstance(outcome, Outcome)
     try:
         if args.json:

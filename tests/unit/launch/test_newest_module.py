@@ -56,7 +56,7 @@ def test_a_plan_lists_the_available_modules_and_names_the_newest(
     init.write_text(f'module() {{ case "$*" in *avail*) printf "{listed}" ;; load*) return 1 ;; esac; }}\n')
     path = tmp_path / Path(profile("alcf-polaris").origin).name
     source = (SITES / path.name).read_text(encoding="utf-8")
-    path.write_text(source.replace("/usr/share/lmod/lmod/init/bash", str(init)))
+    path.write_text(source.replace("[modules]\n", f'[modules]\ninit = "{init}"\n'))
     assert cli.main(["plan", "--site", str(path), "--stack", "tensorflow-2.15.1-gpu"]) == 1
     err = capsys.readouterr().err
     hint = err.splitlines()[-1]
