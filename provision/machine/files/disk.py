@@ -50,7 +50,7 @@ def disk_error(error: OSError, path: object) -> StoreError:
     return StoreError(f"`{where}`: {error.strerror}", evidence=[repr(error)], hint=hint)
 
 
-def record_error(error: Exception, path: Path, hint: str) -> StoreError:
+def record_error(error: Exception, path: str | Path, hint: str) -> StoreError:
     """The `StoreError` for a record below the root that cannot be read. `hint` is for one that is damaged."""
     if isinstance(error, NewerError):
         return StoreError(
@@ -217,6 +217,14 @@ def folders_named(folder: str, name: str) -> list[str]:
     """The folders below a folder with this name, then those whose name continues after a point."""
     below = Path(folder)
     return [str(path) for path in (below / name, *sorted(below.glob(f"{name}.*"))) if path.is_dir()]
+
+
+def names_in(folder: str) -> list[str]:
+    """The names in a folder, sorted, without those that begin with a point; none if it cannot be read."""
+    try:
+        return sorted(name for name in os.listdir(folder) if not name.startswith("."))  # noqa: PTH208
+    except OSError:
+        return []
 
 
 def exists(path: str) -> bool:

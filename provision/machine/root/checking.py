@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.files.disk import json_object, sha256_of, write
+from provision.machine.files.disk import exists, json_object, sha256_of, write
 from provision.machine.files.file_tree import digests, first_missing, is_read_only, links_out, status_of_files
 from provision.machine.probes.traces import measure_trace
 from provision.machine.root.spack_store import uninstall_command
@@ -42,6 +42,7 @@ class Seen:
     """What a glance at an environment showed; nothing if it is unfinished."""
 
     record: Record | None = None
+    head: ManifestHead | None = None
     why: str | None = None
     """Why it is broken, as far as a few hundred looks and the last `examine` show it."""
     newer: StoreError | None = None
@@ -62,7 +63,9 @@ def glance(store: Store, env: EnvironmentId, *, loaded: bool) -> Seen:
     if record is None:
         lost = why or loaded or _has_lost_records(store, env)
         return Seen(why=f"{RECORD}: {why or 'it is missing'}" if lost else None)
-    return Seen(record=record, why=why or _why_broken(store, env, record))
+    head, wrong = _read_head(store, env, record)
+    why = why or (f"{HEAD}: {wrong}" if wrong else _why_broken(store, env, head))
+    return Seen(record=record, head=head, why=why)
 
 
 def _read_record(store: Store, env: EnvironmentId) -> tuple[Record | None, str | None]:
@@ -90,19 +93,16 @@ def _has_lost_records(store: Store, env: EnvironmentId) -> bool:
     return False
 
 
-def _why_broken(store: Store, env: EnvironmentId, record: Record) -> str | None:
+def _why_broken(store: Store, env: EnvironmentId, head: ManifestHead | None) -> str | None:
     """Why an environment with a record is broken, as far as a few hundred looks, or the last examination, show it."""
-    prefix = Path(store.layout.prefix(env))
-    head, why = _read_head(store, env, record)
-    if why:
-        return f"{HEAD}: {why}"
-    missing = first_missing(str(prefix), head.first) if head else None
+    prefix = str(store.layout.prefix(env))
+    missing = first_missing(prefix, head.first) if head else None
     if missing:
         return f"{missing}: it is missing"
-    python = prefix / "bin" / "python"
-    if python.is_symlink() and not python.exists():
-        return f"bin/python: the Python that it was made with is gone ({python.readlink()})"
-    seen = store.shared.read_json(Path(store.layout.verified(env)))
+    python = f"{prefix}/bin/python"
+    if os.path.islink(python) and not exists(python):  # noqa: PTH114
+        return f"bin/python: the Python that it was made with is gone ({Path(python).readlink()})"
+    seen = store.shared.read_json(store.layout.verified(env))
     return remembered_reason(seen, str(env)) if seen else None
 
 
@@ -114,10 +114,10 @@ def read_head(store: Store, env: EnvironmentId) -> ManifestHead:
         OSError: it cannot be read.
         ValueError: it is damaged.
     """
-    path = Path(store.layout.records_folder(env)) / HEAD
+    path = f"{store.layout.records_folder(env)}/{HEAD}"
     content = store.shared.read(path)
     if content is None:
-        raise FileNotFoundError(str(path))
+        raise FileNotFoundError(path)
     return ManifestHead.from_dict(json_object(content))
 
 

@@ -8,14 +8,14 @@ from collections.abc import Iterable
 from datetime import datetime, timezone
 from pathlib import Path
 
-from provision.machine.root.checking import glance, read_head
+from provision.machine.files.disk import names_in
+from provision.machine.root.checking import glance
 from provision.machine.root.store import Store
 from provision.machine.root.usable import modulefiles
 from provision.machine.sharing.claims import describe_holder
 from provision.model.layout import EnvironmentId
 from provision.model.overview import Entry
 from provision.model.proof_result import ProofResult
-from provision.model.record import Record
 
 
 def read_overview(store: Store) -> tuple[Entry, ...]:
@@ -40,7 +40,7 @@ def read_overview(store: Store) -> tuple[Entry, ...]:
                 record=record,
                 proofs=read_proofs(store, env, record.verdict if record else None),
                 age_s=age_of(record.built) if record else None,
-                size_bytes=_size_of(store, env, record),
+                size_bytes=seen.head.size if seen.head else None if seen.finished else _counted(store, env),
             )
         )
     return tuple(entries)
@@ -68,9 +68,10 @@ def building(store: Store, env: EnvironmentId) -> str | None:
 
 def read_proofs(store: Store, env: EnvironmentId, built: ProofResult | None = None) -> tuple[ProofResult, ...]:
     """The proofs of an environment by time: that of its build (`built`, if its record was read), then those of `test`."""
-    records = Path(store.layout.records_folder(env))
+    records = str(store.layout.records_folder(env))
     proofs = [built] if built else []
-    for path in (*([] if built else [records / "verdict.json"]), *sorted(records.glob("tests/*/verdict.json"))):
+    tests = [f"{records}/tests/{name}/verdict.json" for name in names_in(f"{records}/tests")]
+    for path in (*([] if built else [f"{records}/verdict.json"]), *tests):
         with contextlib.suppress(ValueError):
             data = store.shared.read_json(path)
             if data is not None:
@@ -78,11 +79,8 @@ def read_proofs(store: Store, env: EnvironmentId, built: ProofResult | None = No
     return tuple(proofs)
 
 
-def _size_of(store: Store, env: EnvironmentId, record: Record | None) -> int | None:
-    """The bytes of all files: from the manifest, or else from the receipt of the step that counted them; None before that."""
-    if record:
-        with contextlib.suppress(OSError, ValueError):
-            return read_head(store, env).size
+def _counted(store: Store, env: EnvironmentId) -> int | None:
+    """The bytes of all files of an unfinished environment, from the receipt of the step that counted them; None before that."""
     sizes = (receipt.details.get("bytes") for receipt in store.read_receipts(env).values())
     return next((size for size in sizes if isinstance(size, int)), None)
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from provision.errors import StoreError
 from provision.machine.files.beneath import change_mode, change_modes
-from provision.machine.files.disk import JSON, disk_error, json_object, record_error, write
+from provision.machine.files.disk import JSON, disk_error, json_object, names_in, record_error, write
 from provision.machine.files.who_may_write import user_name
 from provision.machine.root.downloads import Downloads
 from provision.machine.root.generations import Generations
@@ -89,11 +89,14 @@ class Store:
 
     def environments(self, module: str | None = None) -> list[EnvironmentId]:
         """Every environment that has a prefix, finished or not; with `module` (`tensorflow/2.15.1`) only those of this one."""
-        found = []
-        for path in sorted((self.root / "envs").glob(f"*/{module}-*" if module else "*/*/[!.]*-*")):
-            with contextlib.suppress(ValueError):
-                env = EnvironmentId.parse("/".join(path.parts[-3:]))
-                found += [env] if module in (None, f"{env.name}/{env.version}") else []
+        top, found = f"{self.root}/envs", []
+        wanted, _, version = (module or "").rpartition("/")
+        for arch in names_in(top):
+            for name in [wanted] if module else names_in(f"{top}/{arch}"):
+                for last in names_in(f"{top}/{arch}/{name}"):
+                    with contextlib.suppress(ValueError):
+                        env = EnvironmentId.parse(f"{arch}/{name}/{last}")
+                        found += [env] if module is None or env.version == version else []
         return found
 
     def receipts(self, env: EnvironmentId) -> frozenset[str]:
@@ -122,7 +125,7 @@ class Store:
         Raises:
             StoreError: the record is damaged, or a newer version wrote it.
         """
-        path = Path(self.layout.records_folder(env) / "record.json")
+        path = f"{self.layout.records_folder(env)}/record.json"
         try:
             content = self.shared.read(path)
             return None if content is None else Record.from_dict(json_object(content))

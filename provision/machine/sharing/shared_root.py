@@ -54,7 +54,7 @@ class SharedRoot:
 
     # Reading
 
-    def read(self, path: Path, *, limit: int = MOST_JSON) -> bytes | None:
+    def read(self, path: str | os.PathLike[str], *, limit: int = MOST_JSON) -> bytes | None:
         """The content of a file; None if there is no such file. Links are not followed.
 
         Raises:
@@ -65,7 +65,7 @@ class SharedRoot:
         except (FileNotFoundError, NotADirectoryError):
             return None
 
-    def read_json(self, path: Path) -> JSON | None:
+    def read_json(self, path: str | os.PathLike[str]) -> JSON | None:
         """The JSON object in a file; None if there is none, or it is damaged."""
         try:
             content = self.read(path)

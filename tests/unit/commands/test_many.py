@@ -30,8 +30,8 @@ def reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Reads:
     found: Counter[str] = Counter()
     read = shared_root.read_regular
 
-    def counted(path: Path, *, limit: int, follow: bool) -> object:
-        found[str(path.relative_to(tmp_path))] += 1
+    def counted(path: str | Path, *, limit: int, follow: bool) -> object:
+        found[str(Path(path).relative_to(tmp_path))] += 1
         return read(path, limit=limit, follow=follow)
 
     def run(*words: str) -> Counter[str]:
