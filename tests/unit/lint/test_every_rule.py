@@ -94,8 +94,6 @@ def found_at(text: str, old: str, new: str, rule: str, **where: str | None) -> t
         ("set -e\n", "set -e\n#SBATCH --qos=devel\n", "late-directive", 11),
         ("set -e\n", "SBATCH --qos=devel\nset -e\n", "unmarked-directive", 10),
         ("set -e\n", "", "goes-on", 11),
-        ("set -e\n", "set -e\nsource ~/.bashrc\n", "login-files", 11),
-        ("set -e\n", "set -e\nrm -rf $SCRATCH/$UNSET/\n", "removes-more", 11),
         ("set -e\n", "set -e\ncp -r data /tmp\n", "first-node-only", 11),
         ("set -e\n", "set -e\nwget --no-check-certificate https://x\n", "no-certificate", 11),
         ("set -e\n", "set -e\nAPPTAINER_CACHEDIR=/scratch/x\n", "not-exported", 11),
@@ -134,8 +132,6 @@ def test_a_fault_of_a_job_script_is_found(old: str, new: str, rule: str, line: i
         ("#SBATCH --time", "##SBATCH --time"),
         ("python train.py", "python train.py &\nwait"),
         ("python train.py", "python train.py > log 2>&1"),
-        ("set -e\n", "set -eu\nrm -rf $SCRATCH/$OLD/\n"),
-        ("set -e\n", "set -e\nrm -rf $SCRATCH/runs/$SLURM_JOB_ID\n"),
         ("set -e\n", "set -e\nsrun --ntasks-per-node=1 --cpus-per-task=6 cp -r data /tmp\n"),
         ("set -e\n", "set -e\ncat > note <<END\nwget --no-check-certificate https://x\nEND\n"),
         ("train.py\n", "train.py \\\n  --steps 3\\\n  --seed 4\n"),
@@ -146,11 +142,6 @@ def test_a_fault_of_a_job_script_is_found(old: str, new: str, rule: str, line: i
 )
 def test_a_correct_job_script_is_not_reported(old: str, new: str) -> None:
     assert in_job(replace_once(SLURM, old, new)) == {}
-
-
-@pytest.mark.parametrize("text", ["", "#!/bin/bash\n", "#!/bin/bash\n#SBATCH --nodes=1\n# nothing\n"])
-def test_a_script_without_a_command_is_found(text: str) -> None:
-    assert "empty" in in_job(text)
 
 
 def test_a_shell_of_another_kind_gets_no_advice_for_sh() -> None:
