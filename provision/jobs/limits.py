@@ -41,9 +41,12 @@ class _Limits:
     arch: Arch
     batch: Batch
 
-    def refusal(self, kind: ProblemKind, subject: str, message: str, path: str, hint: str) -> Problem:
+    def refusal(
+        self, kind: ProblemKind, subject: str, message: str, path: str, hint: str, accepted: object = None
+    ) -> Problem:
         """A problem whose evidence is the profile's value at this key path, with the page that it came from."""
-        return Problem(kind=kind, subject=subject, message=message, evidence=_origin(self.site, path), hint=hint)
+        evidence, value = _origin(self.site, path), None if accepted is None else str(accepted)
+        return Problem(kind=kind, subject=subject, message=message, evidence=evidence, hint=hint, accepted=value)
 
     def names(self) -> Iterator[Problem]:
         """The names that a user types go into directives: a line break in one would start another directive."""
@@ -119,17 +122,15 @@ class _Limits:
             most, least, time = queue.most_nodes, queue.least_nodes, queue.time_for(batch.nodes)
             nodes = f"the job has {count(batch.nodes, 'node')}, but queue `{queue.name}` takes"
             if most is not None and batch.nodes > most:
-                yield self.refusal(
-                    "limit", "nodes", f"{nodes} {most} at most", f"{place}.most_nodes", f"`--nodes {most}`, {other}"
-                )
+                message, hint = f"{nodes} {most} at most", f"`--nodes {most}`, {other}"
+                yield self.refusal("limit", "nodes", message, f"{place}.most_nodes", hint, most)
             if batch.nodes < least:
-                yield self.refusal(
-                    "limit", "nodes", f"{nodes} {least} at least", f"{place}.least_nodes", f"`--nodes {least}`, {other}"
-                )
+                message, hint = f"{nodes} {least} at least", f"`--nodes {least}`, {other}"
+                yield self.refusal("limit", "nodes", message, f"{place}.least_nodes", hint, least)
             if time is not None and to_seconds(batch.time) > to_seconds(time):
                 given, longest = to_clock(to_seconds(batch.time)), to_clock(to_seconds(time))
                 message = f"the job asks for {given}, but queue `{queue.name}` gives {longest} at most"
-                yield self.refusal("limit", "time", message, f"{place}.time", f"`--time {longest}`, {other}")
+                yield self.refusal("limit", "time", message, f"{place}.time", f"`--time {longest}`, {other}", time)
             asked, nodes_have = _attributes(batch.constraint), _attributes(queue.constraint)
             for name in sorted(asked.keys() & nodes_have.keys()):
                 if asked[name] != nodes_have[name]:
@@ -140,6 +141,7 @@ class _Limits:
                         f"`{name}={nodes_have[name]}`",
                         f"{place}.constraint",
                         f"ask for `{queue.constraint}`, {other}",
+                        queue.constraint,
                     )
 
     def node(self) -> Iterator[Problem]:
@@ -162,6 +164,7 @@ class _Limits:
                 f"{gpus}, but arch `{arch.name}` has {arch.gpu.per_node}",
                 f"archs.{arch.name}.gpu.per_node",
                 f"`--gpus {arch.gpu.per_node}`, and more nodes",
+                arch.gpu.per_node,
             )
         if arch.node is None:
             return
@@ -174,6 +177,7 @@ class _Limits:
                 f"the job has {ranks} on each node, but a node has {cpus}",
                 f"archs.{arch.name}.node.cores",
                 f"`--cpus {cpus // batch.ranks_per_node}`",
+                max(1, cpus // batch.ranks_per_node),
             )
         if most and memory > most:
             yield self.refusal(
@@ -182,6 +186,7 @@ class _Limits:
                 f"the job asks for {memory:g} GiB of memory on each node, but a node has {most} GiB",
                 f"archs.{arch.name}.node.memory_gb",
                 f"`--memory` asks for less for each CPU; the default is `archs.{arch.name}.job.memory` in `{site.origin}`",
+                f"{max(1, most // max(1, batch.ranks_per_node * batch.cpus_per_rank))}G",
             )
 
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from typing import Literal
 
-from provision.lint.rules import RULES, WEIGHTS, Weight
 from provision.wording import count
+
+Weight = Literal["error", "warning", "advice"]
+"""error: the job is refused, fails, or computes something else than was meant. warning: it loses time, files or resources, or
+fails under conditions that the scripts do not show. advice: it works, and would be safer or easier to repeat otherwise."""
+WEIGHTS: tuple[Weight, ...] = ("error", "warning", "advice")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a rule found: the file and line, what is wrong, the text that shows it, and how to fix it."""
+    """What a rule found: how much it weighs, the file and line, what is wrong, the text that shows it, and the fix."""
 
+    weight: Weight
     rule: str
     file: str
     line: int
@@ -20,18 +26,18 @@ class Finding:
     evidence: str
     fix: str
 
-    @property
-    def weight(self) -> Weight:
-        """How much it weighs, which depends on the rule alone."""
-        return RULES[self.rule].weight
-
     def to_dict(self) -> dict[str, object]:
         """The finding as it is in `--json`."""
-        return {"weight": self.weight, **asdict(self)}
+        return asdict(self)
 
     def __str__(self) -> str:
         shown = f": {self.evidence}" if self.evidence else ""
         return f"{self.file}:{self.line}: {self.weight}: {self.rule}: {self.message}{shown}"
+
+
+def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings without repeats, by line."""
+    return tuple(sorted(dict.fromkeys(findings), key=lambda finding: (finding.line, finding.rule)))
 
 
 def count_findings(findings: Iterable[Finding]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from provision.lint.job_script import JobScript, gpus_of
+from provision.lint.job_script import JobScript
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 
@@ -40,37 +40,26 @@ def unknown_features(script: JobScript, site: Site) -> set[str]:
 
 def on_other_nodes(script: JobScript, site: Site) -> bool:
     """Whether the script is for nodes that the profile does not describe, so that nothing is known about their size."""
-    return bool(unknown_features(script, site)) or (
-        script.scheduler == "slurm" and unknown_queue(script, site, "partition")
-    )
+    slurm = script.scheduler == "slurm"
+    return bool(unknown_features(script, site)) or (slurm and unknown_queue(script, site, "partition"))
 
 
 def archs_for(script: JobScript, site: Site) -> tuple[Arch, ...]:
     """The archs of the site that the script may be for; all of them if it does not show it."""
-    archs = site.archs
-    for chosen in (
-        [arch for arch in archs if _matches(script, arch)],
-        [arch for arch in archs if arch.gpu is not None and script.requests_gpus and _has_model(script, arch)],
-        [arch for arch in archs if arch.gpu is None and not script.requests_gpus and _by_default(script, arch)],
-    ):
-        if chosen:
-            archs = tuple(chosen)
-            break
-    if len(archs) > 1 and gpus_of(script):
-        archs = tuple(arch for arch in archs if arch.gpu is not None) or archs
-    return archs
+    gpus = script.requests_gpus
+    by_name = tuple(arch for arch in site.archs if _matches(script, arch))
+    by_gpu = tuple(arch for arch in site.archs if arch.gpu is not None and gpus and _has_model(script, arch))
+    plain = () if gpus or script.value("partition", "constraint") is not None else site.archs
+    by_default = tuple(arch for arch in plain if arch.gpu is None and arch.job.constraint is None)
+    archs = by_name or by_gpu or by_default or site.archs
+    return (tuple(arch for arch in archs if arch.gpu is not None) or archs) if script.gpus else archs
 
 
 def _matches(script: JobScript, arch: Arch) -> bool:
     """Whether the script names the partition, the queue or a feature of this arch."""
-    partition, qos = script.value("partition"), script.value("qos")
-    asked = features(script.value("constraint", "attrs", "system"))
-    if partition is not None and partition in queues_of(arch):
-        return True
-    own = features(arch.job.constraint)
-    if asked & own:
-        return True
-    return qos is not None and not own and qos in {queue.name for queue in arch.queues}
+    own, asked = features(arch.job.constraint), features(script.value("constraint", "attrs", "system"))
+    by_qos = not own and script.value("qos") in {queue.name for queue in arch.queues}
+    return script.value("partition") in queues_of(arch) or bool(asked & own) or by_qos
 
 
 def _has_model(script: JobScript, arch: Arch) -> bool:
@@ -78,8 +67,3 @@ def _has_model(script: JobScript, arch: Arch) -> bool:
     asked = script.value("gres", "gpus-per-node", "gpus", "gpus-per-task") or ""
     model = next((part for part in asked.split(":") if part and part != "gpu" and not part.isdigit()), None)
     return model is None or arch.gpu is None or arch.gpu.model in (None, model)
-
-
-def _by_default(script: JobScript, arch: Arch) -> bool:
-    """Whether a script that names no queue and no feature gets such nodes."""
-    return script.value("partition", "constraint") is None and arch.job.constraint is None

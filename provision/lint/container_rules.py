@@ -1,4 +1,4 @@
-"""The rule for containers that hide the launcher's variables: each rank in them is rank 0 of 1, and trains alone."""
+"""The rules for containers: what each must be given, and what hides the launcher's variables from the ranks in it."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator
 
 from provision.knowledge.container_options import VARIABLES, hides_environment, is_no
-from provision.lint import Finding
-from provision.lint.job_script import JobScript, fault
+from provision.knowledge.images import sees_no_gpu
+from provision.lint.job_script import JobScript
 from provision.lint.launch_rules import starts_several
+from provision.lint.rule import Found, error, warning
 from provision.lint.shell_lines import Command, Line, base
 
-PROGRAMS = ("apptainer", "singularity")
+STARTS = re.compile(r"\b(apptainer|singularity)\b.{0,2000}\b(exec|run|shell)\b", re.DOTALL)
 # The long options that take no value in the next word.
 SWITCHES = re.compile(
     r"--(nv|nvccli|rocm|cleanenv|contain|containall|compat|writable|writable-tmpfs|no-\w+|fakeroot|pid|ipc|net|uts|userns|unsquash"
@@ -25,37 +26,65 @@ HANDED_IN = re.compile(
 )
 
 
-def check_hidden(script: JobScript) -> Iterator[Finding]:
-    """Several ranks must see the launcher's variables in their containers."""
-    if any(HANDED_IN.search(line.text) for line in script.lines):
+def _starts(job: JobScript) -> list[tuple[Line, str]]:
+    """The lines that start containers, with their variables replaced."""
+    return [(line, job.filled(line.text)) for line in job.lines if STARTS.search(line.text)]
+
+
+@warning(
+    "overlay-rw",
+    "only one job at a time can use an overlay with write access{0}",
+    "write `:ro` behind the overlay in jobs",
+)
+def overlay_rw(job: JobScript) -> Found:
+    """An overlay that is open for writing, so that only one job can use it."""
+    for line, text in _starts(job):
+        bare = re.search(r"--overlay[ =]\"?([^\s:\"]+\.(?:ext3|img))\"?(?=\s|$)", text)
+        if re.search(r":rw\b", text) or (bare and re.search(r"\bpython", text)):
+            yield line, "" if ":rw" in text else ", which is the default"
+
+
+@error("container-gpu", "the container does not see the GPUs", "add `--nv` after `exec`, `run` or `shell`")
+def container_gpu(job: JobScript) -> Found:
+    """A container without `--nv` in a job with GPUs."""
+    passed = {"SINGULARITY_NV", "APPTAINER_NV", "SINGULARITY_NVCCLI", "APPTAINER_NVCCLI"} & set(job.variables)
+    for line, text in _starts(job) if job.gpus and not passed else ():
+        if not re.search(r"(?:^|\s)(--nv|--nvccli|--rocm)(?=\s|$)", text):
+            yield (line,)
+
+
+@error("image-gpu", "the image `{0}` has no GPU support", "use a tag that ends in `-gpu`")
+def image_gpu(job: JobScript) -> Found:
+    """An image without GPU support in a job with GPUs."""
+    for line, _ in _starts(job) if job.gpus else ():
+        yield from ((line, word) for word in map(job.filled, line.words) if sees_no_gpu(word))
+
+
+@error(
+    "container-env",
+    "`{0}` hides the launcher's variables from the program in the container, so every rank is rank 0 of 1 and trains alone",
+    "leave it out; `--no-home`, or `--contain` with `--bind`, hide folders only",
+)
+def container_env(job: JobScript) -> Found:
+    """Several ranks in containers that hide the launcher's variables."""
+    if any(HANDED_IN.search(line.text) for line in job.lines):
         return
-    set_to = ((match, line) for line in script.lines for match in ASSIGNED.finditer(line.text))
-    exported = next(((match[0], line) for match, line in set_to if not is_no(match[2])), None)
-    for command in script.commands:
-        words = command.all_words
-        place = next((index for index, word in enumerate(words) if base(word) in PROGRAMS), None)
-        if place is None or not starts_several(script, command):
+    exported = [(line, match[0]) for line in job.lines for match in ASSIGNED.finditer(line.text) if not is_no(match[2])]
+    for command in job.commands:
+        if not any(base(word) in ("apptainer", "singularity") for word in command.all_words):
             continue
-        hiding: tuple[str, Line] | None = next(
-            ((word, command.line) for word in _options(script, command, place) if hides_environment(word)), None
-        )
+        hiding = [(command.line, word) for word in _options(job, command) if hides_environment(word)]
         cleaned = re.search(r"\benv (-i|-|--ignore-environment)(?=\s)", command.line.text)
-        hiding = hiding or ((cleaned[0], command.line) if cleaned else exported)
-        if hiding is not None:
-            yield fault(
-                script,
-                "container-env",
-                hiding[1],
-                f"`{hiding[0]}` hides the launcher's variables from the program in the container, "
-                "so every rank is rank 0 of 1 and trains alone",
-                "leave it out; `--no-home`, or `--contain` with `--bind`, hide folders only",
-            )
+        hiding += [(command.line, cleaned[0])] if cleaned else []
+        if (hiding or exported) and starts_several(job, command):
+            yield (hiding or exported)[0]
 
 
-def _options(script: JobScript, command: Command, place: int) -> Iterator[str]:
+def _options(job: JobScript, command: Command) -> Iterator[str]:
     """The options of a container's program, up to the image; variables and arrays of the script are read."""
-    words = [part for word in command.all_words[place + 1 :] for part in _expanded(script, word)]
+    place = next(index for index, word in enumerate(command.all_words) if base(word) in ("apptainer", "singularity"))
     takes_value, subcommand = False, False
+    words = [part for word in command.all_words[place + 1 :] for part in _expanded(job, word)]
     for word in words:
         if takes_value:
             takes_value = False
@@ -69,10 +98,10 @@ def _options(script: JobScript, command: Command, place: int) -> Iterator[str]:
             subcommand = True
 
 
-def _expanded(script: JobScript, word: str) -> list[str]:
+def _expanded(job: JobScript, word: str) -> list[str]:
     """The words that a word with a variable stands for, as far as the script sets it."""
     array = re.fullmatch(r"\$\{(\w+)\[[@*]\]\}", word)
     if array:
-        values = re.findall(rf"^\s*{array[1]}\+?=\(([^()]*)\)", script.text, re.MULTILINE)
+        values = re.findall(rf"^\s*{array[1]}\+?=\(([^()]*)\)", job.text, re.MULTILINE)
         return " ".join(values).replace('"', "").replace("'", "").split()
-    return script.filled(word).split() if word.startswith("$") else [word]
+    return job.filled(word).split() if word.startswith("$") else [word]

@@ -7,11 +7,11 @@ folder of the script; all others stay as they are.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import NamedTuple
 
 from provision.knowledge.whole_numbers import whole_number
-from provision.lint import Finding
 from provision.lint.directive_options import read_options
 from provision.lint.shell_lines import ASSIGNMENT, SHELLS, Command, Line, base, read_commands, read_lines
 from provision.profile.scheduler import SchedulerName
@@ -21,15 +21,16 @@ PREFIXES: dict[str, SchedulerName] = {"#SBATCH": "slurm", "#PBS": "pbs", "#COBAL
 FOLDERS = ("PWD", "SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "COBALT_STARTDIR")
 VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?::?-([^${}]*))?\})")
 PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
+TOP = Line(number=1, text="")
+"""The place of what the whole script lacks."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
-    """The value of an option in a directive, and the line that holds it."""
+@dataclass(frozen=True, kw_only=True)
+class Setting(Line):
+    """The line that sets an option in a directive, or a variable, and the value."""
 
     value: str
-    line: int
-    text: str
+    exported: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,15 @@ class Start:
     command: Command
 
 
-@dataclass(slots=True, kw_only=True)
+class Launch(NamedTuple):
+    """A line that starts ranks: the launcher, and what stands behind it."""
+
+    line: Line
+    launcher: str
+    text: str
+
+
+@dataclass(kw_only=True)
 class JobScript:
     """A job script: its directives, its command lines and its variables."""
 
@@ -49,13 +58,12 @@ class JobScript:
     scheduler: SchedulerName = "none"
     interpreter: str = ""
     """The name of the program behind `#!`, such as `bash`; empty if the first line does not name one."""
-    options: dict[str, Option] = field(default_factory=dict)
+    options: dict[str, Setting] = field(default_factory=dict)
     late: list[Line] = field(default_factory=list)
     comments: list[Line] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
     commands: list[Command] = field(default_factory=list)
-    variables: dict[str, tuple[str, int, bool]] = field(default_factory=dict)
-    """Each name with its value, its line, and whether it is exported."""
+    variables: dict[str, Setting] = field(default_factory=dict)
 
     @property
     def is_python(self) -> bool:
@@ -67,74 +75,86 @@ class JobScript:
         """Whether a shell with the syntax of sh runs the script."""
         return self.interpreter in (*SHELLS, "")
 
-    def number(self, key: str) -> int | None:
-        """The whole number that a directive gives; None if there is none."""
-        option = self.options.get(key)
-        return whole_number(option.value) if option else None
+    def number(self, *keys: str) -> int | None:
+        """The whole number that the first of these options gives; None if there is none."""
+        return next((whole_number(self.options[key].value) for key in keys if key in self.options), None)
 
     def value(self, *keys: str) -> str | None:
         """The value of the first of these options that the script has."""
         return next((self.options[key].value for key in keys if key in self.options), None)
 
-    @property
+    def line_of(self, *keys: str) -> Line:
+        """The line of the first of these options that the script has, or its first line if it has none of them."""
+        return next((self.options[key] for key in keys if key in self.options), TOP)
+
+    def set_to(self, name: str) -> str:
+        """The value that the script gives to a variable; empty if it gives none."""
+        return self.variables[name].value if name in self.variables else ""
+
+    @cached_property
+    def nodes(self) -> int:
+        """The nodes that the script requests; 1 if it does not say it."""
+        return self.number("nodes") or 1
+
+    @cached_property
+    def tasks(self) -> int | None:
+        """The total number of tasks that the script requests; None if it does not give it."""
+        each = self.number("ntasks-per-node", "tasks-per-node")
+        return self.number("ntasks") if each is None else each * self.nodes
+
+    @cached_property
+    def ranks_per_node(self) -> int:
+        """The tasks on each node, as far as the script gives them: 1 if the scheduler may put each task on another node."""
+        each = self.number("ntasks-per-node", "tasks-per-node")
+        if each is None:
+            return 1 if self.number("nodes") is None else max(1, (self.tasks or 1) // self.nodes)
+        return each
+
+    @cached_property
+    def gpus(self) -> int:
+        """The GPUs that the script requests on each node, as far as it gives them; 0 means none."""
+        for key, share in (("gres", 1), ("gpus-per-node", 1), ("gpus", self.nodes), ("gpus-per-task", 0)):
+            value = self.value(key) or ""
+            count = re.search(r"(?<!\d)(\d{1,15})$", value)
+            if count and (key != "gres" or value.startswith("gpu")):
+                return max(1, int(count[1]) // share) if share else int(count[1]) * self.ranks_per_node
+            if key == "gres" and value == "gpu":
+                return 1
+        return 0
+
+    @cached_property
     def requests_gpus(self) -> bool:
         """Whether a directive or a launcher requests GPUs."""
-        words = [
-            word for line, _, words in self.started() for word in words if word.startswith(("--gpus", "--gres", "-G"))
-        ]
-        gres = self.value("gres") or ""
-        return gpus_of(self) > 0 or bool(words) or "gpu" in gres or any(key.startswith("gpus") for key in self.options)
+        by_launcher = any(re.search(r"(^| )(--gpus|--gres|-G)", launch.text) for launch in self.launches)
+        by_option = any(key.startswith("gpus") for key in self.options) or "gpu" in (self.value("gres") or "")
+        return self.gpus > 0 or by_launcher or by_option
 
     def is_indented(self, line: Line) -> bool:
         """Whether white space stands before this line."""
-        return self.text.splitlines()[line.number - 1][:1].isspace()
+        return self.text.split("\n")[line.number - 1][:1].isspace()
 
-    def line_of(self, *keys: str) -> tuple[int, str]:
-        """The line of the first of these options that the script has, or its first line if it has none of them."""
-        for key in keys:
-            if key in self.options:
-                return self.options[key].line, self.options[key].text
-        return 1, ""
-
-    def started(self) -> Iterator[tuple[Line, str, tuple[str, ...]]]:
-        """The lines that start ranks, each with the launcher and all words after it."""
-        seen: set[int] = set()
+    @cached_property
+    def launches(self) -> tuple[Launch, ...]:
+        """The lines that start ranks."""
+        first: dict[int, Launch] = {}
         for command in self.commands:
-            if command.launcher is not None and command.line.number not in seen:
-                seen.add(command.line.number)
-                yield command.line, *command.launcher
+            if command.launcher is not None:
+                launcher, words = command.launcher
+                first.setdefault(command.line.number, Launch(command.line, launcher, " ".join(words)))
+        return tuple(first.values())
 
-    def modules(self) -> Iterator[tuple[Line, str]]:
+    @cached_property
+    def modules(self) -> tuple[tuple[Line, str], ...]:
         """Every module that the script loads, with its line."""
-        for command in self.commands:
-            words = [word for word in command.words if not word.startswith("-")]
-            if words[:2] in (["module", "load"], ["module", "add"], ["module", "swap"], ["module", "switch"]):
-                names = words[2:] if words[1] in ("load", "add") else words[-1:]
-                yield from ((command.line, name) for name in names)
-            elif words[:1] == ["ml"] and words[1:2] in (["load"], ["add"]):
-                yield from ((command.line, name) for name in words[2:])
-            elif words[:1] == ["ml"] and words[1:2] not in (
-                ["purge"],
-                ["reset"],
-                ["list"],
-                ["use"],
-                ["unload"],
-                ["swap"],
-            ):
-                yield from ((command.line, name) for name in words[1:])
+        return tuple((command.line, name) for command in self.commands for name in _loaded(command.plain))
 
     def does(self, *words: str) -> int | None:
         """The line of the first command that begins with these words, not counting options between them."""
-        for command in self.commands:
-            plain = [word for word in command.words if not word.startswith("-")]
-            if tuple(plain[: len(words)]) == words:
-                return command.line.number
-        return None
+        lines = (command.line.number for command in self.commands if command.plain[: len(words)] == words)
+        return next(lines, None)
 
     def starts(self) -> tuple[Start, ...]:
         """The Python programs that the script starts, in order; without `-c` and `-m`, whose programs are no files."""
-        if self.is_python:
-            return ()
         found, folder = [], ""
         for command in self.commands:
             if command.name == "cd" and len(command.words) > 1:
@@ -168,8 +188,18 @@ class JobScript:
         if name in FOLDERS:
             return "."
         if name in self.variables:
-            return self.variables[name][0]
+            return self.variables[name].value
         return match[0] if match[3] is None else match[3]
+
+
+def _loaded(words: tuple[str, ...]) -> tuple[str, ...]:
+    """The modules that a command without its options loads."""
+    program, verb = words[:1], words[1:2]
+    if program == ("ml",) and verb not in (("purge",), ("reset",), ("list",), ("use",), ("unload",), ("swap",)):
+        return words[2:] if verb in (("load",), ("add",)) else words[1:]
+    if program == ("module",) and verb in (("load",), ("add",)):
+        return words[2:]
+    return words[2:][-1:] if program == ("module",) and verb in (("swap",), ("switch",)) else ()
 
 
 def _below(folder: str, path: str) -> str:
@@ -199,47 +229,6 @@ def _program(command: Command) -> str | None:
     return next((word for word in runs if word.endswith(".py") and "=" not in word), None)
 
 
-def fault(script: JobScript, rule: str, line: Line | tuple[int, str], message: str, fix: str) -> Finding:
-    """A finding at a line of a job script."""
-    number, text = (line.number, line.text) if isinstance(line, Line) else line
-    shown = text if len(text) <= 300 else f"{text[:300]}…"
-    return Finding(
-        rule=rule, file=script.name, line=number, message=message, evidence=shown.replace("\n", " "), fix=fix
-    )
-
-
-def tasks_of(script: JobScript) -> int | None:
-    """The total number of tasks that a script requests; None if it does not give it."""
-    each, nodes = script.number("ntasks-per-node") or script.number("tasks-per-node"), script.number("nodes")
-    if each is not None:
-        return each * (nodes or 1)
-    return script.number("ntasks")
-
-
-def ranks_per_node(script: JobScript) -> int:
-    """The tasks on each node, as far as the script gives them: 1 if the scheduler may put each task on another node."""
-    each = script.number("ntasks-per-node") or script.number("tasks-per-node")
-    if each is not None:
-        return each
-    nodes = script.number("nodes")
-    return 1 if nodes is None else max(1, (tasks_of(script) or 1) // max(1, nodes))
-
-
-def gpus_of(script: JobScript) -> int:
-    """The GPUs that a script requests on each node, as far as it gives them; 0 means none."""
-    nodes = script.number("nodes") or 1
-    for key, share in (("gres", 1), ("gpus-per-node", 1), ("gpus", nodes), ("gpus-per-task", 0)):
-        option = script.options.get(key)
-        count = re.search(r"(?<!\d)(\d{1,15})$", option.value) if option else None
-        if count and (key != "gres" or (option is not None and option.value.startswith("gpu"))):
-            if share:
-                return max(1, int(count[1]) // share)
-            return int(count[1]) * ranks_per_node(script)
-        if option is not None and key == "gres" and option.value == "gpu":
-            return 1
-    return 0
-
-
 def read_script(text: str, name: str) -> JobScript:
     """The script in this text. Reading never fails: the rules report everything that is wrong."""
     script = JobScript(name=name, text=text, interpreter=_interpreter(text))
@@ -263,23 +252,20 @@ def read_script(text: str, name: str) -> JobScript:
             script.late.append(line)
             continue
         for key, value in read_options(line.text.removeprefix(prefix), script.scheduler):
-            script.options[key] = Option(value=value, line=line.number, text=line.text)
+            script.options[key] = Setting(value=value, number=line.number, text=line.text)
     return script
 
 
 def _interpreter(text: str) -> str:
     """The program behind `#!` in the first line."""
-    words = text[:300].split("\n", 1)[0].split() if text.startswith("#!") else []
-    words = "".join(words[:1])[2:].split() + words[1:] or [""]
+    words = text[2:300].split("\n", 1)[0].split() if text.startswith("#!") else []
     words = [word for word in words if not word.startswith("-")] or [""]
     return base(words[1] if base(words[0]) == "env" and len(words) > 1 else words[0])
 
 
 def _read_by_cobalt(text: str) -> int:
     """The last line that Cobalt's qsub reads: it stops at the first line behind `#!` that is not a directive (1.0.33)."""
-    lines = text.splitlines()
-    if not text.startswith("#!"):
-        return 0
+    lines = text.split("\n") if text.startswith("#!") else []
     return next((number for number, line in enumerate(lines) if number and not line.startswith("#COBALT ")), len(lines))
 
 
@@ -287,13 +273,13 @@ def _assign(script: JobScript, line: Line) -> None:
     words = line.words
     exported = words[:1] == ("export",) or words[:2] == ("declare", "-x")
     if words[:1] == ("setenv",) and len(words) == 3:
-        script.variables[words[1]] = (words[2], line.number, True)
-        return
+        exported, words = True, ("export", f"{words[1]}={words[2]}")
     for word in words[1:] if exported else words:
         assignment = ASSIGNMENT.fullmatch(word)
         if assignment:
-            script.variables[assignment[1]] = (assignment[2], line.number, exported)
+            name, value = assignment.groups()
+            script.variables[name] = Setting(number=line.number, text=word, value=value, exported=exported)
         elif exported and word in script.variables:
-            script.variables[word] = (*script.variables[word][:2], True)
+            script.variables[word] = replace(script.variables[word], exported=True)
         elif not exported:
             break

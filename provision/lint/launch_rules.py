@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from provision.knowledge.images import sees_no_gpu
-from provision.lint import Finding
-from provision.lint.job_script import JobScript, fault, gpus_of, tasks_of
-from provision.lint.shell_lines import Command, Line
+from provision.knowledge.whole_numbers import whole_number
+from provision.launch.rank_threads import OMP
+from provision.lint.job_script import JobScript, Launch
+from provision.lint.rule import Found, error, warning
+from provision.lint.shell_lines import Command
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 
@@ -21,255 +22,194 @@ PROGRAMS = {
 }
 
 
-def check_launch(script: JobScript, site: Site | None, archs: Sequence[Arch]) -> Iterator[Finding]:
-    """The launcher and its options must start the ranks that the directives request."""
-    started = list(script.started())
-    nodes = script.number("nodes") or 1
-    for line, launcher, words in started:
-        text = " ".join(words)
-        if launcher == "horovodrun":
-            yield fault(
-                script,
-                "horovodrun",
-                line,
-                "horovodrun opens servers that accept code from anyone who reaches them; our environments refuse to start it",
-                "start the ranks with `srun` or the launcher of the site",
-            )
-        cpus = script.options.get("cpus-per-task")
-        if (
-            launcher == "srun"
-            and cpus is not None
-            and cpus.value != "1"
-            and not re.search(r"(^|\s)(--cpus-per-task\b|-c\s?\S)", text)
-            and "SRUN_CPUS_PER_TASK" not in script.variables
-        ):
-            yield fault(
-                script,
-                "srun-cpus",
-                line,
-                "since Slurm 22.05 srun does not inherit --cpus-per-task from the job, so every task gets one CPU",
-                f"`srun --cpus-per-task={cpus.value}`",
-            )
-        if launcher in ("mpirun", "mpiexec", "aprun") and _passes_slurm_rank(script):
-            number = next(line.number for line in script.lines if re.search(r"SLURM_(PROCID|LOCALID)", line.text))
-            yield fault(
-                script,
-                "slurm-number",
-                (number, f"{launcher} …"),
-                f"SLURM_PROCID is 0 in every process that {launcher} starts",
-                "start the ranks with srun, or use MPI's number: `hvd.rank()`",
-            )
-        yield from _ranks(script, line, launcher, text, nodes)
-        if site is not None:
-            yield from _of_site(script, site, archs, line, launcher, text)
-    if site is not None and site.scheduler.script_on == "service-node":
-        begun = {line.number for line, _, _ in started}
-        for line in script.lines:
-            if re.match(r"(\S*/)?python[0-9.]*\s", line.text) and line.number not in begun:
-                yield fault(
-                    script,
-                    "on-service-node",
-                    line,
-                    "this runs on the service node, whose CPU differs: TensorFlow fails with `Illegal instruction`",
-                    "put `aprun -n 1 -N 1` before the command",
-                )
+def option(text: str, names: str, between: str = "[ =]") -> str | None:
+    """The number that one of these options (a pattern) has in the words of a launcher; None if it has none there."""
+    match = re.search(rf"(?:^|\s)(?:{names}){between}(\d{{1,15}})(?=\s|$)", text)
+    return match[1] if match else None
 
 
-def _passes_slurm_rank(script: JobScript) -> bool:
-    return any(re.search(r"SLURM_(PROCID|LOCALID)", line.text) for line in script.lines)
+def has(text: str, names: str) -> bool:
+    """Whether the words of a launcher have one of these options (a pattern), with or without a value."""
+    return re.search(rf"(?:^|\s)(?:{names})", text) is not None
 
 
-def _ranks(script: JobScript, line: Line, launcher: str, text: str, nodes: int) -> Iterator[Finding]:
-    """The number of ranks must fit the nodes and tasks of the directives."""
-    all_ranks = re.search(r"(?:^|\s)(?:-np?|--np|--ntasks)[ =](\d{1,15})(?=\s|$)", text)
-    on_each_node = re.search(r"(?:^|\s)(?:-N|--ppn|-npernode|--ntasks-per-node)[ =](\d{1,15})(?=\s|$)", text)
-    if all_ranks is None:
-        return
-    own_nodes = re.search(r"(?:^|\s)(?:-N|--nodes)[ =]?(\d{1,15})(?=\s|$)", text) if launcher == "srun" else None
-    if own_nodes:
-        nodes, on_each_node = int(own_nodes[1]), None
-    ranks = int(all_ranks[1])
-    per_node = int(on_each_node[1]) if on_each_node else None if own_nodes else script.number("ntasks-per-node")
-    tasks = script.number("ntasks")
-    if launcher == "horovodrun":
-        return
-    # A line that names hosts, allows more ranks than tasks, or starts several programs does so on purpose.
-    own = own_nodes or re.search(r"(?:^|\s)(--?(hosts?|hostfile|machinefile|oversubscribe|H|f)\b|:(?=\s))", text)
-    by_tasks = script.scheduler == "slurm" and launcher in ("srun", "mpirun", "mpiexec") and not own
-    wanted = nodes * per_node if per_node is not None else tasks if by_tasks else None
-    if wanted is None or ranks == wanted:
-        return
-    product = f"{nodes} nodes × {per_node} ranks per node are {wanted}" if per_node is not None else ""
-    differs = f"{ranks} rank{'s' * (ranks > 1)}, but {product or f'the job requests {wanted} tasks'}"
-    if ranks > wanted:
-        yield fault(
-            script,
-            "ranks",
-            line,
-            differs,
-            f"`{all_ranks[0].strip().replace(all_ranks[1], str(wanted))}`, or request more in the directives",
-        )
-    elif len(list(script.started())) == 1:
-        yield fault(
-            script,
-            "fewer-ranks",
-            line,
-            f"{differs}: the rest of the nodes is not used",
-            f"`{all_ranks[0].strip().replace(all_ranks[1], str(wanted))}`",
-        )
+@warning(
+    "horovodrun",
+    "horovodrun opens servers that accept code from anyone who reaches them; our environments refuse to start it",
+    "start the ranks with `srun` or the launcher of the site",
+)
+def horovodrun(job: JobScript) -> Found:
+    """`horovodrun`, which opens servers that accept code."""
+    yield from ((launch.line,) for launch in job.launches if launch.launcher == "horovodrun")
 
 
-def starts_several(script: JobScript, command: Command) -> bool:
+@warning(
+    "srun-cpus",
+    "since Slurm 22.05 srun does not inherit --cpus-per-task from the job, so every task gets one CPU",
+    "`srun --cpus-per-task={0}`",
+)
+def srun_cpus(job: JobScript) -> Found:
+    """srun that does not pass on `--cpus-per-task`."""
+    cpus = job.value("cpus-per-task")
+    passed = cpus in (None, "1") or "SRUN_CPUS_PER_TASK" in job.variables
+    for launch in () if passed else job.launches:
+        if launch.launcher == "srun" and not has(launch.text, r"--cpus-per-task\b|-c\s?\S"):
+            yield launch.line, cpus
+
+
+@error(
+    "on-service-node",
+    "this runs on the service node, whose CPU differs: TensorFlow fails with `Illegal instruction`",
+    "put `aprun -n 1 -N 1` before the command",
+)
+def on_service_node(job: JobScript, site: Site) -> Found:
+    """A program that runs on the service node instead of a compute node."""
+    launched = {launch.line.number for launch in job.launches}
+    for line in job.lines if site.scheduler.script_on == "service-node" else ():
+        if re.match(r"(\S*/)?python[0-9.]*\s", line.text) and line.number not in launched:
+            yield (line,)
+
+
+def _other_ranks(job: JobScript) -> Iterator[tuple[Launch, str, int, int, str]]:
+    """The launchers that start another number of ranks than is requested: the option, that number, the right one, and why."""
+    for launch in job.launches:
+        launcher, text = launch.launcher, launch.text
+        given = re.search(r"(?:^|\s)(?:-np?|--np|--ntasks)[ =](\d{1,15})(?=\s|$)", text)
+        own_nodes = option(text, "-N|--nodes", "[ =]?") if launcher == "srun" else None
+        each = None if own_nodes else option(text, "-N|--ppn|-npernode|--ntasks-per-node")
+        if given is None or launcher == "horovodrun":
+            continue
+        nodes = int(own_nodes) if own_nodes else job.nodes
+        per_node = int(each) if each else None if own_nodes else job.number("ntasks-per-node")
+        # A line that names hosts, allows more ranks than tasks, or starts several programs does so on purpose.
+        own = own_nodes or has(text, r"--?(hosts?|hostfile|machinefile|oversubscribe|H|f)\b|:(?=\s)")
+        by_tasks = job.scheduler == "slurm" and launcher in ("srun", "mpirun", "mpiexec") and not own
+        wanted = nodes * per_node if per_node is not None else job.number("ntasks") if by_tasks else None
+        ranks = int(given[1])
+        if wanted is not None and ranks != wanted:
+            product = f"{nodes} nodes × {per_node} ranks per node are {wanted}" if per_node is not None else ""
+            differs = f"{ranks} rank{'s' * (ranks > 1)}, but {product or f'the job requests {wanted} tasks'}"
+            yield launch, given[0].strip().replace(given[1], str(wanted)), ranks, wanted, differs
+
+
+@error("ranks", "{0}", "`{1}`, or request more in the directives")
+def ranks(job: JobScript) -> Found:
+    """A launcher that starts another number of ranks than the directives request."""
+    yield from ((launch.line, why, right) for launch, right, ranks, wanted, why in _other_ranks(job) if ranks > wanted)
+
+
+@warning("fewer-ranks", "{0}: the rest of the nodes is not used", "`{1}`")
+def fewer_ranks(job: JobScript) -> Found:
+    """A launcher that starts fewer ranks than the directives request."""
+    for launch, right, number, wanted, why in _other_ranks(job) if len(job.launches) == 1 else ():
+        if number < wanted:
+            yield launch.line, why, right
+
+
+def starts_several(job: JobScript, command: Command) -> bool:
     """Whether a launcher certainly starts more than one rank of a command."""
-    if command.launcher is None or "array" in script.options:
+    if command.launcher is None or "array" in job.options:
         return False
-    launcher, words = command.launcher
-    text, tasks = " ".join(words), tasks_of(script) or 1
-    each = re.search(r"(?:^|\s)(?:--ntasks-per-node|--tasks-per-node|--ppn|-ppn|-npernode)[ =](\d{1,9})(?=\s|$)", text)
+    launcher, text, tasks = command.launcher[0], " ".join(command.launcher[1]), job.tasks or 1
     given = re.search(r"(?:^|\s)(?:-np?|--np|--n|--ntasks)(?:[ =]|(?=\d))(\S+)", text)
     if given:
         number = given[1].strip("\"'")
-        return (
-            int(number[:9]) > 1
-            if number.isdigit()
-            else tasks > 1 and re.search(r"SLURM_(NTASKS|NPROCS)\b", number) is not None
-        )
+        of_job = tasks > 1 and re.search(r"SLURM_(NTASKS|NPROCS)\b", number) is not None
+        return int(number[:9]) > 1 if number.isdigit() else of_job
+    each = option(text, "--ntasks-per-node|--tasks-per-node|--ppn|-ppn|-npernode")
     if each:
-        return int(each[1]) > 1 or (script.number("nodes") or 1) > 1
-    own_nodes = re.search(r"(?:^|\s)(?:-N|--nodes)[ =]?(\d{1,9})(?=\s|$)", text) if launcher == "srun" else None
-    if own_nodes and int(own_nodes[1]) == 1 and script.number("ntasks") is None:
-        return (script.number("ntasks-per-node") or script.number("tasks-per-node") or 1) > 1
-    return launcher in ("srun", "mpirun", "mpiexec") and script.scheduler == "slurm" and tasks > 1
+        return int(each) > 1 or job.nodes > 1
+    if launcher == "srun" and option(text, "-N|--nodes", "[ =]?") == "1" and job.number("ntasks") is None:
+        return job.ranks_per_node > 1
+    return launcher in ("srun", "mpirun", "mpiexec") and job.scheduler == "slurm" and tasks > 1
 
 
-def _of_site(
-    script: JobScript, site: Site, archs: Sequence[Arch], line: Line, launcher: str, text: str
-) -> Iterator[Finding]:
-    """The launcher must be that of the site, and must place and bind the ranks as its default does not."""
-    wanted = {arch.launcher.name for arch in archs}
-    if len(wanted) != 1 or launcher == "horovodrun":
-        return
-    (name,) = wanted
-    known = PROGRAMS.get(name, (name,))
-    cray = any(arch.compiler.cxx == "CC" for arch in archs)
-    if launcher not in known and name != "none" and (cray or launcher == "aprun") and "singularity" not in text:
-        yield fault(
-            script,
-            "other-launcher",
-            line,
-            f"`{launcher}` does not start ranks with the MPI of `{site.name}`; its launcher is `{known[0]}`",
-            f"`{known[0]} …`",
-        )
-        return
-    ranks = re.search(r"(?:^|\s)-np?[ =]?(\d{1,15})(?=\s|$)", text)
-    several = ranks is not None and int(ranks[1]) > 1
-    if launcher == "aprun" and not re.search(r"(?:^|\s)(-d|-cc)", text) and _threads_of(script, text) > 1:
-        yield fault(
-            script,
-            "one-cpu",
-            line,
-            "without `-d` and `-cc` aprun binds each rank with all its threads to one CPU",
-            f"`aprun … -d {_threads_of(script, text)} -cc depth`",
-        )
-    if name == "mpiexec-pals" and several and not re.search(r"(?:^|\s)--?(ppn|hosts?|hostfile|rankfile)\b", text):
-        yield fault(
-            script,
-            "placement",
-            line,
-            "without `--ppn` the ranks are not spread over the nodes as their number of GPUs needs it",
-            f"`mpiexec … --ppn {gpus_of(script) or _gpus(archs) or 'RANKS'}`",
-        )
-    elif name == "mpiexec-pals" and several and not re.search(r"(?:^|\s)(--depth|-d|--cpu-bind)\b", text):
-        yield fault(
-            script,
-            "one-cpu",
-            line,
-            "without `--depth` and `--cpu-bind depth` each rank is bound to one CPU",
-            "`mpiexec … --depth 8 --cpu-bind depth`, with the CPUs that a rank has",
-        )
-    if (
-        launcher == "srun"
-        and "cpus-per-task" not in script.options
-        and not re.search(r"(?:^|\s)(-c|--cpus-per-task)", text)
-    ):
-        given = next((arch.job.cpus_per_task for arch in archs if arch.job.cpus_per_task), 0)
-        many = gpus_of(script) > 0 and all(arch.job.cpus_per_task for arch in archs)
-        if many and not re.search(r"--cpu-bind|--exclusive|--overlap", text):
-            yield fault(
-                script,
-                "one-cpu",
-                line,
-                "no CPUs per task are requested, so each task gets one CPU beside its GPU",
-                f"`#SBATCH --cpus-per-task={given}` and `srun --cpus-per-task={given}`",
-            )
+def _site_launches(job: JobScript, archs: Sequence[Arch]) -> tuple[str, list[Launch]]:
+    """The launcher of all these archs, and the lines that start ranks with any; no lines if the archs have several."""
+    names = {arch.launcher.name for arch in archs}
+    launches = [launch for launch in job.launches if launch.launcher != "horovodrun"]
+    return next(iter(names), ""), launches if len(names) == 1 else []
 
 
-def _gpus(archs: Sequence[Arch]) -> int:
-    return next((arch.gpu.per_node for arch in archs if arch.gpu), 0)
+def _is_foreign(name: str, archs: Sequence[Arch], launch: Launch) -> bool:
+    """Whether a launcher is of another MPI than that of the site."""
+    foreign = launch.launcher not in PROGRAMS.get(name, (name,)) and name != "none" and "singularity" not in launch.text
+    return foreign and (launch.launcher == "aprun" or any(arch.compiler.cxx == "CC" for arch in archs))
 
 
-def _threads_of(script: JobScript, text: str) -> int:
-    """The threads of OpenMP that a rank gets from the command or from the script; 0 if neither gives them."""
-    given = re.search(r"-e OMP_NUM_THREADS=(\d{1,6})\b", text)
-    value = given[1] if given else script.variables.get("OMP_NUM_THREADS", ("", 0, False))[0]
-    return int(value) if re.fullmatch(r"[0-9]{1,6}", value) else 0
+@warning(
+    "other-launcher",
+    "`{0}` does not start ranks with the MPI of `{1}`; its launcher is `{2}`",
+    "`{2} …`",
+)
+def other_launcher(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
+    """A launcher that does not belong to the MPI of the site."""
+    name, launches = _site_launches(job, archs)
+    for launch in launches:
+        if _is_foreign(name, archs, launch):
+            yield launch.line, launch.launcher, site.name, PROGRAMS.get(name, (name,))[0]
 
 
-def check_shape(script: JobScript) -> Iterator[Finding]:
-    """The number of tasks must fit the nodes and the GPUs."""
-    placed = {"nodes", "ntasks-per-node", "tasks-per-node", "ntasks-per-gpu"} & set(script.options)
-    if {"gpus-per-task", "ntasks"} <= set(script.options) and not placed and (script.number("ntasks") or 0) > 1:
-        yield fault(
-            script,
-            "tasks-anywhere",
-            script.line_of("ntasks"),
-            "the number of nodes is not given, so the tasks may be on any number of nodes",
-            "add `--nodes=N` and `--ntasks-per-node=N`",
-        )
-    time = script.value("time") or ""
-    hours = re.fullmatch(r"(24|36|48|72|96):00", time)
-    if hours and script.scheduler == "slurm":
-        yield fault(
-            script,
-            "minutes",
-            script.line_of("time"),
-            f"Slurm reads `{time}` as {hours[1]} minutes",
-            f"`--time={hours[1]}:00:00` for hours",
-        )
+def _pals_launches(job: JobScript, archs: Sequence[Arch]) -> list[Launch]:
+    """The lines that start several ranks by PALS, whose defaults place and bind them wrongly."""
+    name, launches = _site_launches(job, archs)
+    launches = launches if name == "mpiexec-pals" else []
+    return [
+        one for one in launches if not _is_foreign(name, archs, one) and int(option(one.text, "-np?", "[ =]?") or 0) > 1
+    ]
 
 
-def check_containers(script: JobScript) -> Iterator[Finding]:
-    """A container must open its overlay read-only, and must see the GPUs."""
-    wants_gpu = gpus_of(script) > 0
-    passes_gpu = {"SINGULARITY_NV", "APPTAINER_NV", "SINGULARITY_NVCCLI", "APPTAINER_NVCCLI"} & set(script.variables)
-    for line in script.lines:
-        if not re.search(r"\b(apptainer|singularity)\b.{0,2000}\b(exec|run|shell)\b", line.text, re.DOTALL):
-            continue
-        filled = script.filled(line.text)
-        bare = re.search(r"--overlay[ =]\"?([^\s:\"]+\.(?:ext3|img))\"?(?=\s|$)", filled)
-        if re.search(r":rw\b", filled) or (bare and re.search(r"\bpython", filled)):
-            yield fault(
-                script,
-                "overlay-rw",
-                line,
-                "only one job at a time can use an overlay with write access"
-                + ("" if ":rw" in filled else ", which is the default"),
-                "write `:ro` behind the overlay in jobs",
-            )
-        if wants_gpu and not passes_gpu and not re.search(r"(?:^|\s)(--nv|--nvccli|--rocm)(?=\s|$)", filled):
-            yield fault(
-                script,
-                "container-gpu",
-                line,
-                "the container does not see the GPUs",
-                "add `--nv` after `exec`, `run` or `shell`",
-            )
-        for word in map(script.filled, line.words):
-            if wants_gpu and sees_no_gpu(word):
-                yield fault(
-                    script,
-                    "image-gpu",
-                    line,
-                    f"the image `{word}` has no GPU support",
-                    "use a tag that ends in `-gpu`",
-                )
+PLACED = r"--?(ppn|hosts?|hostfile|rankfile)\b"
+
+
+@warning(
+    "placement",
+    "without `--ppn` the ranks are not spread over the nodes as their number of GPUs needs it",
+    "`mpiexec … --ppn {0}`",
+)
+def placement(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
+    """Ranks that are not spread over the nodes."""
+    gpus = job.gpus or next((arch.gpu.per_node for arch in archs if arch.gpu), "RANKS")
+    yield from ((launch.line, gpus) for launch in _pals_launches(job, archs) if not has(launch.text, PLACED))
+
+
+@warning(
+    "one-cpu",
+    "without `--depth` and `--cpu-bind depth` each rank is bound to one CPU",
+    "`mpiexec … --depth 8 --cpu-bind depth`, with the CPUs that a rank has",
+)
+def one_cpu_by_pals(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
+    """Ranks whose threads share one CPU."""
+    for launch in _pals_launches(job, archs):
+        if has(launch.text, PLACED) and not has(launch.text, r"(--depth|-d|--cpu-bind)\b"):
+            yield (launch.line,)
+
+
+@warning(
+    "one-cpu",
+    "without `-d` and `-cc` aprun binds each rank with all its threads to one CPU",
+    "`aprun … -d {0} -cc depth`",
+)
+def one_cpu_by_aprun(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
+    """Threads of OpenMP that aprun binds to one CPU."""
+    name, launches = _site_launches(job, archs)
+    for launch in launches:
+        threads = option(launch.text, "-e OMP_NUM_THREADS", "=") or job.set_to(OMP)
+        several = (whole_number(threads) or 0) > 1 and not has(launch.text, "-d|-cc")
+        if launch.launcher == "aprun" and several and not _is_foreign(name, archs, launch):
+            yield launch.line, threads
+
+
+@warning(
+    "one-cpu",
+    "no CPUs per task are requested, so each task gets one CPU beside its GPU",
+    "`#SBATCH --cpus-per-task={0}` and `srun --cpus-per-task={0}`",
+)
+def one_cpu_by_srun(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
+    """Tasks with GPUs that get one CPU."""
+    name, launches = _site_launches(job, archs)
+    asked = "cpus-per-task" in job.options or not job.gpus or not all(arch.job.cpus_per_task for arch in archs)
+    for launch in () if asked else launches:
+        own = has(launch.text, "-c|--cpus-per-task") or re.search(r"--cpu-bind|--exclusive|--overlap", launch.text)
+        if launch.launcher == "srun" and not own and not _is_foreign(name, archs, launch):
+            yield launch.line, archs[0].job.cpus_per_task

@@ -2,156 +2,181 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import ast
+import re
 
 from provision.launch.rank_threads import INTER, INTRA
-from provision.lint import Finding
-from provision.lint.job_script import JobScript, Start, fault, gpus_of, ranks_per_node, tasks_of
-from provision.lint.together_rules import check_together
-from provision.lint.training import Training
+from provision.lint.job_script import TOP, JobScript, Launch, Start
+from provision.lint.rule import Found, Shown, error, warning
+from provision.lint.shell_lines import Line
+from provision.lint.syntax import is_environ, value_of
+from provision.lint.training_script import Training
 
 
-def check_pair(script: JobScript, training: Training, start: Start | None) -> Iterator[Finding]:
-    """What is wrong between a job script and its training script. `start` is the command; None if it is not known."""
-    yield from _shape(script, training, start)
-    yield from _ranks(script, training, start)
-    yield from check_together(script, training, start)
-    yield from _multiworker(script, training)
-    yield from _gpus(script, training)
-    launchers = {launcher: line for line, launcher, _ in script.started()}
-    others = [name for name in launchers if name in ("mpirun", "mpiexec", "aprun")]
-    if training.reads_slurm is not None and others:
-        yield Finding(
-            rule="slurm-number",
-            file=training.file,
-            line=training.reads_slurm,
-            message=f"SLURM_PROCID is 0 in every process that {others[0]} starts",
-            evidence=launchers[others[0]].text,
-            fix="start the ranks with srun, or use Horovod's number: `hvd.rank()`",
-        )
-    if {INTER, INTRA} & set(script.variables) and not training.reads_threads and training.uses_tensorflow:
-        name = next(name for name in (INTER, INTRA) if name in script.variables)
-        yield fault(
-            script,
-            "threads-unread",
-            (script.variables[name][1], f"{name}={script.variables[name][0]}"),
-            f"neither TensorFlow nor `{training.file}` reads `{name}`",
-            f'`tf.ConfigProto(intra_op_parallelism_threads=int(os.environ["{INTRA}"]), …)` as the `config` of the session'
-            if training.has_session
-            else f'`tf.config.threading.set_intra_op_parallelism_threads(int(os.environ["{INTRA}"]))`, and the same for inter',
-        )
-
-
-def _launched(script: JobScript, start: Start | None) -> bool:
+def _launched(start: Start | None) -> bool:
     """Whether a launcher starts the training script, or may start it in a way that is not understood."""
-    if start is None:
-        return True
     # A function, a loop variable or another script may start it with a launcher.
-    return start.command.launcher is not None or any(word.startswith("$") for word in start.command.all_words[:1])
+    return start is None or start.command.launcher is not None or start.command.all_words[0].startswith("$")
 
 
-def _shape(script: JobScript, training: Training, start: Start | None) -> Iterator[Finding]:
-    """The number of tasks and nodes must be that of the strategy."""
-    tasks, nodes, gpus = tasks_of(script) or 1, script.number("nodes") or 1, gpus_of(script)
-    where = script.line_of("ntasks", "ntasks-per-node", "nodes")
-    launcher = start.command.launcher[0] if start is not None and start.command.launcher else None
-    if training.mirrored and tasks > 1 and _launched(script, start):
-        yield fault(
-            script,
-            "mirrored-tasks",
-            where,
-            f"MirroredStrategy is one process, but the job has {tasks} tasks, each of which takes all GPUs",
-            "`--nodes=1` and `--ntasks=1`",
-        )
-    elif training.mirrored and nodes > 1:
-        yield fault(script, "mirrored-nodes", where, "MirroredStrategy uses the GPUs of one node only", "`--nodes=1`")
-    own = launcher in ("mpirun", "mpiexec", "horovodrun") or script.scheduler != "slurm"
-    if training.horovod and tasks == 1 and gpus > 1 and not own and "ntasks-per-gpu" not in script.options:
-        total = script.value("gpus")
-        yield fault(
-            script,
-            "horovod-tasks",
-            script.line_of("ntasks", "gres", "gpus"),
-            f"one task, but {gpus} GPUs: Horovod uses one GPU per task",
-            f"`--ntasks={gpus}`, and as many nodes as these GPUs need" if total else f"`--ntasks-per-node={gpus}`",
-        )
+def _by_mpi(job: JobScript) -> list[Launch]:
+    """The lines that start ranks without srun and without Horovod's own launcher."""
+    return [launch for launch in job.launches if launch.launcher in ("mpirun", "mpiexec", "aprun")]
 
 
-def _ranks(script: JobScript, training: Training, start: Start | None) -> Iterator[Finding]:
-    """Several ranks must be started by a launcher."""
-    tasks = tasks_of(script) or 1
-    if start is None:
-        return
-    line, together = start.command.line, training.horovod or training.multiworker_by_slurm
-    if not _launched(script, start) and tasks > 1 and together and script.scheduler == "slurm":
-        yield fault(
-            script,
-            "no-launcher",
-            line,
-            f"the job has {tasks} tasks, but without a launcher this starts one process, which trains alone",
-            f"`srun {line.text.strip()}`"[:200],
-        )
+@error(
+    "slurm-number",
+    "SLURM_PROCID is 0 in every process that {0} starts",
+    "start the ranks with srun, or use Horovod's number: `hvd.rank()`",
+)
+def slurm_number(job: JobScript, program: Training) -> Found:
+    """`SLURM_PROCID` under a launcher that is not srun."""
+    reads = [node for node in program.script.of(ast.Constant) if node.value in ("SLURM_PROCID", "SLURM_LOCALID")]
+    for launch in _by_mpi(job)[:1] if reads else ():
+        yield Shown(min(node.lineno for node in reads), launch.line.text), launch.launcher
 
 
-def _multiworker(script: JobScript, training: Training) -> Iterator[Finding]:
-    """MultiWorkerMirroredStrategy needs srun if it asks Slurm for its workers, and workers that no proxy separates."""
-    if not training.multiworker:
-        return
-    launchers = {launcher: line for line, launcher, _ in script.started()}
-    others = [name for name in launchers if name in ("mpirun", "mpiexec", "aprun")]
-    if "srun" not in launchers and training.multiworker_by_slurm and (others or (tasks_of(script) or 1) == 1):
-        line = launchers[others[0]] if others else (1, "")
-        yield fault(
-            script,
-            "multiworker-launcher",
-            line,
-            "SlurmClusterResolver reads SLURM_STEP_NUM_TASKS, which only srun sets",
-            "`srun python …`",
-        )
-    unset = {word for command in script.commands if command.name == "unset" for word in command.words[1:]}
-    if not {"http_proxy", "https_proxy"} <= unset and not {"no_proxy", "NO_PROXY"} & set(script.variables):
-        yield fault(
-            script,
-            "proxies",
-            launchers.get("srun", (1, "")),
-            "the workers use gRPC, which a proxy blocks: they would hang",
-            "before it, `unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY grpc_proxy all_proxy`",
-        )
+@error(
+    "slurm-number",
+    "SLURM_PROCID is 0 in every process that {0} starts",
+    "start the ranks with srun, or use MPI's number: `hvd.rank()`",
+)
+def slurm_number_in_job(job: JobScript) -> Found:
+    """A rank of Slurm in a job script under a launcher that is not srun."""
+    lines = [line for line in job.lines if re.search(r"SLURM_(PROCID|LOCALID)", line.text)]
+    for launch in _by_mpi(job) if lines else ():
+        yield Line(number=lines[0].number, text=f"{launch.launcher} …"), launch.launcher
 
 
-def _gpus(script: JobScript, training: Training) -> Iterator[Finding]:
-    """Each rank must find its GPU, and one process must not take several."""
-    gpus_per_task = script.options.get("gpus-per-task")
-    bound = "none" not in (script.value("gpu-bind") or "") and "--gpu-bind=none" not in script.text
-    one_each = gpus_per_task is not None and gpus_per_task.value.rpartition(":")[2] == "1" and bound
-    if gpus_per_task is not None and one_each and training.picks_gpu_by_local_rank is not None:
-        yield Finding(
-            rule="gpu-by-local-rank",
-            file=training.file,
-            line=training.picks_gpu_by_local_rank,
-            message="each task sees only one GPU, number 0, so all tasks but the first fail with IndexError",
-            evidence=gpus_per_task.text,
-            fix="`gpus[hvd.local_rank() if len(gpus) > 1 else 0]`",
-        )
-    gpus, ranks = gpus_of(script), ranks_per_node(script)
-    known = "ntasks-per-node" in script.options or "tasks-per-node" in script.options
-    if gpus and known and ranks > gpus and training.picks_gpu_by_local_rank is not None:
-        yield fault(
-            script,
-            "tasks-per-gpu",
-            script.line_of("ntasks-per-node", "tasks-per-node"),
-            f"{ranks} tasks on {gpus} GPUs of a node: line {training.picks_gpu_by_local_rank} of `{training.file}` "
-            "takes one GPU for each task, and the last tasks find none",
-            f"`--ntasks-per-node={gpus}`",
-        )
-    single = not (training.horovod or training.multi_gpu)
-    if single and training.uses_tensorflow and gpus > 1 and (tasks_of(script) or 1) == 1:
-        chosen = "CUDA_VISIBLE_DEVICES" in script.text or training.chooses_gpu
-        if not chosen and training.trains is not None:
-            yield fault(
-                script,
-                "one-of-many-gpus",
-                script.line_of("gres", "gpus-per-node", "gpus", "gpus-per-task"),
-                f"`{training.file}` uses one GPU, but the job requests {gpus}, and TensorFlow fills the memory of all",
-                "request one GPU, or use `tf.distribute.MirroredStrategy()`",
-            )
+@warning("threads-unread", "neither TensorFlow nor `{0}` reads `{1}`", "{2}")
+def threads_unread(job: JobScript, program: Training) -> Found:
+    """Thread numbers that the training script does not read."""
+    names = [name for name in (INTER, INTRA) if name in job.variables]
+    reads = {INTER, INTRA} & program.texts or any("intra_op_parallelism_threads" in name for name in program.names)
+    if names and program.uses_tensorflow and not reads:
+        number = f'int(os.environ["{INTRA}"])'
+        fix = f"`tf.config.threading.set_intra_op_parallelism_threads({number})`, and the same for inter"
+        if {"Session", "MonitoredTrainingSession", "ConfigProto"} & program.names:
+            fix = f"`tf.ConfigProto(intra_op_parallelism_threads={number}, …)` as the `config` of the session"
+        yield job.variables[names[0]], program.file, names[0], fix
+
+
+@error(
+    "mirrored-tasks",
+    "MirroredStrategy is one process, but the job has {0} tasks, each of which takes all GPUs",
+    "`--nodes=1` and `--ntasks=1`",
+)
+def mirrored_tasks(job: JobScript, program: Training, start: Start | None) -> Found:
+    """MirroredStrategy in several tasks."""
+    if program.mirrored and (job.tasks or 1) > 1 and _launched(start):
+        yield job.line_of("ntasks", "ntasks-per-node", "nodes"), job.tasks
+
+
+@warning("mirrored-nodes", "MirroredStrategy uses the GPUs of one node only", "`--nodes=1`")
+def mirrored_nodes(job: JobScript, program: Training, start: Start | None) -> Found:
+    """MirroredStrategy on several nodes, of which it uses one."""
+    if program.mirrored and job.nodes > 1 and not ((job.tasks or 1) > 1 and _launched(start)):
+        yield (job.line_of("ntasks", "ntasks-per-node", "nodes"),)
+
+
+@error("horovod-tasks", "one task, but {0} GPUs: Horovod uses one GPU per task", "{1}")
+def horovod_tasks(job: JobScript, program: Training, start: Start | None) -> Found:
+    """Horovod with one task and several GPUs."""
+    launcher = start.command.launcher[0] if start and start.command.launcher else None
+    own = launcher in ("mpirun", "mpiexec", "horovodrun") or "ntasks-per-gpu" in job.options
+    if program.horovod and (job.tasks or 1) == 1 and job.gpus > 1 and job.scheduler == "slurm" and not own:
+        fix = f"`--ntasks-per-node={job.gpus}`"
+        if job.value("gpus"):
+            fix = f"`--ntasks={job.gpus}`, and as many nodes as these GPUs need"
+        yield job.line_of("ntasks", "gres", "gpus"), job.gpus, fix
+
+
+@error(
+    "no-launcher",
+    "the job has {0} tasks, but without a launcher this starts one process, which trains alone",
+    "{1}",
+)
+def no_launcher(job: JobScript, program: Training, start: Start | None) -> Found:
+    """A script for several ranks that is started without a launcher."""
+    together = program.horovod or program.multiworker_by_slurm
+    if start and together and not _launched(start) and (job.tasks or 1) > 1 and job.scheduler == "slurm":
+        line = start.command.line
+        yield line, job.tasks, f"`srun {line.text.strip()}`"[:200]
+
+
+@error(
+    "multiworker-launcher",
+    "SlurmClusterResolver reads SLURM_STEP_NUM_TASKS, which only srun sets",
+    "`srun python …`",
+)
+def multiworker_launcher(job: JobScript, program: Training) -> Found:
+    """MultiWorkerMirroredStrategy that asks Slurm for its workers without srun."""
+    others, by_srun = _by_mpi(job), any(launch.launcher == "srun" for launch in job.launches)
+    if program.multiworker_by_slurm and not by_srun and (others or (job.tasks or 1) == 1):
+        yield (others[0].line if others else TOP,)
+
+
+@warning(
+    "proxies",
+    "the workers use gRPC, which a proxy blocks: they would hang",
+    "before it, `unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY grpc_proxy all_proxy`",
+)
+def proxies(job: JobScript, program: Training) -> Found:
+    """Proxies that block the gRPC of MultiWorkerMirroredStrategy."""
+    unset = {word for command in job.commands if command.name == "unset" for word in command.words[1:]}
+    avoided = {"http_proxy", "https_proxy"} <= unset or {"no_proxy", "NO_PROXY"} & set(job.variables)
+    if program.multiworker and not avoided:
+        yield (next((launch.line for launch in job.launches if launch.launcher == "srun"), TOP),)
+
+
+def _by_local_rank(program: Training) -> int | None:
+    """The first line that takes a GPU from a list with `local_rank()` or SLURM_LOCALID, without counting the GPUs."""
+    lines = []
+    for node in program.script.of(ast.Subscript):
+        parts = list(ast.walk(node.slice))
+        counts = any(isinstance(part, ast.IfExp | ast.Mod) for part in parts)
+        ranks = any(getattr(part, "attr", "") == "local_rank" or value_of(part) == "SLURM_LOCALID" for part in parts)
+        if ranks and not counts and not is_environ(node.value):
+            lines.append(node.lineno)
+    return min(lines, default=None)
+
+
+@error(
+    "gpu-by-local-rank",
+    "each task sees only one GPU, number 0, so all tasks but the first fail with IndexError",
+    "`gpus[hvd.local_rank() if len(gpus) > 1 else 0]`",
+)
+def gpu_by_local_rank(job: JobScript, program: Training) -> Found:
+    """A GPU chosen by local rank if each task sees one GPU."""
+    line = _by_local_rank(program)
+    bound = "none" not in (job.value("gpu-bind") or "") and "--gpu-bind=none" not in job.text
+    if line and bound and (job.value("gpus-per-task") or "").rpartition(":")[2] == "1":
+        yield (Shown(line, job.line_of("gpus-per-task").text),)
+
+
+@error(
+    "tasks-per-gpu",
+    "{0} tasks on {1} GPUs of a node: line {2} of `{3}` takes one GPU for each task, and the last tasks find none",
+    "`--ntasks-per-node={1}`",
+)
+def tasks_per_gpu(job: JobScript, program: Training) -> Found:
+    """More tasks than GPUs, if each task takes its own."""
+    line, each = _by_local_rank(program), job.line_of("ntasks-per-node", "tasks-per-node")
+    if line and each is not TOP and 0 < job.gpus < job.ranks_per_node:
+        yield each, job.ranks_per_node, job.gpus, line, program.file
+
+
+@warning(
+    "one-of-many-gpus",
+    "`{0}` uses one GPU, but the job requests {1}, and TensorFlow fills the memory of all",
+    "request one GPU, or use `tf.distribute.MirroredStrategy()`",
+)
+def one_of_many_gpus(job: JobScript, program: Training) -> Found:
+    """Several GPUs for a script that uses one."""
+    libraries = {"mpi4py", "torch", "dask", "ray", "deepspeed", "mesh_tensorflow", "ml_comm", "jax"}
+    several = program.horovod or program.modules & libraries or any(name.endswith("Strategy") for name in program.names)
+    chooses = "CUDA_VISIBLE_DEVICES" in program.texts or "CUDA_VISIBLE_DEVICES" in job.text
+    chooses = chooses or bool({"set_visible_devices", "visible_device_list", "device"} & program.names)
+    trains = program.uses_tensorflow and program.trains is not None
+    if trains and job.gpus > 1 and (job.tasks or 1) == 1 and not several and not chooses:
+        yield job.line_of("gres", "gpus-per-node", "gpus", "gpus-per-task"), program.file, job.gpus

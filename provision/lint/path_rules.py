@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
 
-from provision.lint.syntax import Fault, Script, given, last
+from provision.lint.rule import Found, warning
+from provision.lint.syntax import Script, given, last, value_of
+from provision.lint.training_script import Training
 
 # Names of functions that read or look, of what a script writes, and of what it reads.
 LOOKS = re.compile(
@@ -23,52 +24,54 @@ READ = re.compile(
     re.IGNORECASE,
 )
 OPTIONS = re.compile(r"add_argument|add_option|option|DEFINE_\w+", re.IGNORECASE)
-TESTS = {"unittest", "pytest", "absl.testing"}
 
 
-def path_faults(script: Script) -> Iterator[Fault]:
-    """Output below /tmp, as far as the names around the path show that it is output."""
-    if script.modules & TESTS or "TestCase" in {last(node) for node in script.nodes}:
+@warning(
+    "node-local-output",
+    "`{0}` is on the node and is lost after the job",
+    'write to a folder below `os.environ["PROVISION_OUTPUT"]`',
+)
+def node_local_output(program: Training) -> Found:
+    """Output below /tmp, which is lost after the job."""
+    script = program.script
+    if script.modules & {"unittest", "pytest", "absl.testing"} or "TestCase" in script.names:
         return
-    for node in script.nodes:
-        if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or not node.value.startswith("/tmp/"):
-            continue
-        if isinstance(script.parents.get(id(node)), ast.Expr) or _is_read(script, node):
-            continue
-        yield Fault(
-            "node-local-output",
-            node.lineno,
-            f"`{node.value[:100]}` is on the node and is lost after the job",
-            'write to a folder below `os.environ["PROVISION_OUTPUT"]`',
-        )
+    for node in script.of(ast.Constant):
+        if isinstance(node.value, str) and node.value.startswith("/tmp/"):
+            is_docstring = isinstance(script.parents.get(id(node)), ast.Expr)
+            if not is_docstring and not _is_read(script, node, node.value):
+                yield node, node.value[:100]
 
 
-def _is_read(script: Script, path: ast.Constant) -> bool:
+def _is_read(script: Script, path: ast.Constant, text: str) -> bool:
     """Whether the nearest name that shows it is one of something that is read: data, a cache, a file that exists already."""
     inner: ast.AST = path
     for outer in script.around(path):
-        if isinstance(outer, ast.Compare):
-            return True
         names: list[str] = []
-        if isinstance(outer, ast.keyword) and outer.arg:
-            names = [outer.arg]
-        elif isinstance(outer, ast.Call) and inner is not outer.func:
-            called = last(outer)
-            if called == "open":
+        match outer:
+            case ast.Compare():
+                return True
+            case ast.keyword(arg=str(word)):
+                names = [word]
+            case ast.Call(func=ast.Name(id="open") | ast.Attribute(attr="open") as func) if inner is not func:
                 mode = given(outer, "mode", 1)
-                return mode is None or (isinstance(mode, ast.Constant) and "r" in str(mode.value))
-            if any(LOOKS.fullmatch(word) for word in re.split(r"_(?=load|read|exists)|(?<=load|read)_", called)):
-                return True
-            texts = [word.value for word in outer.args if isinstance(word, ast.Constant) and word is not path]
-            names = [str(text) for text in texts] if OPTIONS.fullmatch(called) else [called]
-        elif isinstance(outer, ast.Assign | ast.AnnAssign):
-            names = [last(target) for target in (outer.targets if isinstance(outer, ast.Assign) else [outer.target])]
+                return mode is None or "r" in str(value_of(mode) or "")
+            case ast.Call(func=func, args=words) if inner is not func:
+                called = last(outer)
+                if any(LOOKS.fullmatch(part) for part in re.split(r"_(?=load|read|exists)|(?<=load|read)_", called)):
+                    return True
+                texts = [str(word.value) for word in words if isinstance(word, ast.Constant) and word is not path]
+                names = texts if OPTIONS.fullmatch(called) else [called]
+            case ast.Assign(targets=targets):
+                names = [last(target) for target in targets]
+            case ast.AnnAssign(target=target):
+                names = [last(target)]
+            case _:
+                pass
         for name in names:
-            if WRITTEN.search(name):
-                return False
-            if READ.search(name):
-                return True
+            if WRITTEN.search(name) or READ.search(name):
+                return not WRITTEN.search(name)
         if isinstance(outer, ast.stmt):
             break
         inner = outer
-    return bool(READ.search(str(path.value)[5:])) and not WRITTEN.search(str(path.value))
+    return bool(READ.search(text[5:])) and not WRITTEN.search(text)

@@ -1,24 +1,17 @@
-"""The rules that need a site: its scheduler, the options that its jobs need, its queues and nodes."""
+"""The rules that need a site: its scheduler, the options that its jobs need, its queues and nodes, its network."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from provision.jobs.limits import refusals
 from provision.jobs.scheduler_request import batch_for
-from provision.launch.rank_threads import cpus_of_node
-from provision.lint import Finding
-from provision.lint.arch_choice import (
-    archs_for,
-    features,
-    on_other_nodes,
-    queues_of,
-    unknown_features,
-    unknown_queue,
-)
-from provision.lint.job_script import JobScript, fault, gpus_of, ranks_per_node
-from provision.lint.training import Training
+from provision.lint.arch_choice import features, queues_of, unknown_features, unknown_queue
+from provision.lint.job_script import TOP, JobScript
+from provision.lint.rule import Found, advice, error, warning
+from provision.lint.shell_lines import Command
+from provision.lint.training_script import Training
 from provision.lint.written_directives import write_directive
 from provision.model.shape import Shape
 from provision.profile.arch import Arch
@@ -27,298 +20,287 @@ from provision.profile.patterns import MEMORY, TIME
 from provision.profile.site import Site
 from provision.schedulers import TITLES
 
-# The options of a script that give each key of `[archs.<arch>.job]`.
-GIVEN_BY = {
-    "account": ("account",),
-    "partition": ("partition",),
-    "qos": ("qos",),
-    "constraint": ("constraint", "attrs", "system"),
-    "filesystems": ("filesystems", "licenses"),
-    "memory": ("mem", "mem-per-cpu", "mem-per-gpu"),
-    "time": ("time",),
+# The keys of `[archs.<arch>.job]`, and the other numbers that a queue or a node can refuse: the options of a script that give
+# them, their names in a sentence, and what their rule finds.
+KEYS = {
+    "account": (("account",), "an account", "No account, or one that the site forbids"),
+    "partition": (("partition",), "a partition", "No partition or queue, or one that the site forbids"),
+    "qos": (("qos",), "a QOS", "No QOS, or one that the site forbids"),
+    "constraint": (
+        ("constraint", "attrs", "system"),
+        "a constraint",
+        "No constraint, or one that the queue does not have",
+    ),
+    "filesystems": (
+        ("filesystems", "licenses"),
+        "the file systems",
+        "No file systems, although the site requires them",
+    ),
+    "memory": (("mem", "mem-per-cpu", "mem-per-gpu"), "the memory", "No memory, or more than a node has"),
+    "time": (("time",), "a time limit", "No time, or more than the queue allows"),
+    "nodes": (("nodes",), "", "More or fewer nodes than the queue allows"),
+    "gpus": (("gres", "gpus", "gpus-per-node", "gpus-per-task"), "", "More GPUs than a node has"),
+    "cpus": (("cpus-per-task",), "", "More CPUs than a node has"),
 }
-# The options that a refusal is about, if they are not those of that name.
-STATED = {
-    **GIVEN_BY,
-    "gpus": ("gres", "gpus", "gpus-per-node", "gpus-per-task"),
-    "cpus": ("cpus-per-task",),
-    "nodes": ("nodes",),
+# What to write instead of a refused value: {0} is the directive with what the site accepts, {1} that value alone.
+FIXES = {
+    "nodes": "`{0}`, or another queue",
+    "time": "`{0}` or less, or another queue",
+    "constraint": "ask for `{1}`, or another queue",
+    "gpus": "{1} GPUs on each node, and more nodes",
+    "cpus": "`--cpus-per-task={1}`",
+    "memory": "`--mem-per-cpu={1}` or less",
 }
+# Programs that fetch from the internet, with the words that make them do it.
+INSTALLS = re.compile(
+    r"(python[\d.]* -m )?pip[\d.]* (install|download)\b|uv (pip install|sync|add)\b"
+    r"|(conda|mamba|micromamba) (install|create|update|env create)\b"
+    r"|(apptainer|singularity) (pull|build|exec|run) .{0,2000}?(docker|library|oras)://"
+)
+DOWNLOADS = re.compile(r"(wget|curl|aria2c) .{0,2000}?(https?|ftp)://|git clone .{0,500}?(https?://|git@)")
+LOCAL = re.compile(r"--no-index|--offline|install (-e )?\.|install \S+\.whl$|--no-deps \.|127\.0\.0\.1|localhost")
 
 
-def check_site(script: JobScript, site: Site, arch: Arch | None, training: Training | None = None) -> Iterator[Finding]:
-    """The faults against the scheduler, the queues and the nodes of the site.
-
-    Without an arch a script is compared with all archs that it may be for, and what is wrong at each of them is reported.
-    """
-    if script.scheduler != "none" and script.scheduler != site.scheduler.name:
-        yield fault(
-            script,
-            "scheduler",
-            script.line_of(*script.options),
-            f"these directives are for {TITLES[script.scheduler]}, but the scheduler of site `{site.name}` is "
-            f"{TITLES.get(site.scheduler.name, 'none')}",
-            f"write them for {TITLES.get(site.scheduler.name, 'a shell')}; `provision job KIND --site {site.typed}` shows how",
-        )
-        return
-    archs = (arch,) if arch else archs_for(script, site)
-    yield from _of_scheduler(script, site)
-    yield from _words(script, site, archs)
-    yield from _unknown(script, site)
-    yield from _gpus(script, training, site, archs, named=arch is not None)
-    if arch is not None or not on_other_nodes(script, site):
-        yield from _of_all(script, site, archs)
-    yield from _network(script, site)
+@error(
+    "scheduler",
+    "these directives are for {0}, but the scheduler of site `{1.name}` is {2}",
+    "write them for {3}; `provision job KIND --site {1.typed}` shows how",
+)
+def scheduler(job: JobScript, foreign: Site) -> Found:
+    """Directives of another scheduler."""
+    title = TITLES.get(foreign.scheduler.name)
+    yield job.line_of(*job.options), TITLES[job.scheduler], foreign, title or "none", title or "a shell"
 
 
-def _of_scheduler(script: JobScript, site: Site) -> Iterator[Finding]:
-    """What the scheduler of the site does to a job that the script must undo."""
-    if site.scheduler.name == "pbs":
-        if "umask" not in "".join(line.text for line in script.lines) and "umask" not in script.options:
-            yield fault(
-                script,
-                "umask",
-                (1, ""),
-                "PBS starts jobs with umask 0077, so no other user can read the files that the job writes",
-                "`umask 022`",
-            )
-        if not any(command.name == "cd" for command in script.commands):
-            yield fault(script, "folder", (1, ""), "PBS starts jobs in your home folder", '`cd "$PBS_O_WORKDIR"`')
-    nodes = script.number("nodes") or 1
-    if site.files.needs_burst_buffer(nodes) and not re.search(r"^#(DW|BB) ", script.text, re.MULTILINE):
-        yield fault(
-            script,
-            "burst-buffer",
-            script.line_of("nodes"),
-            f"{nodes} nodes: from {site.files.burst_buffer_from} nodes on, data must be on the burst buffer of `{site.name}`",
-            "add `#DW jobdw` and `#DW stage_in`; `provision job KIND --stage-in FOLDER` writes them",
-        )
+@advice(
+    "umask",
+    "PBS starts jobs with umask 0077, so no other user can read the files that the job writes",
+    "`umask 022`",
+)
+def umask(job: JobScript, site: Site) -> Found:
+    """Files that no other user can read."""
+    given = "umask" in job.options or any("umask" in line.text for line in job.lines)
+    if site.scheduler.name == "pbs" and not given:
+        yield (TOP,)
 
 
-def _words(script: JobScript, site: Site, archs: Sequence[Arch]) -> Iterator[Finding]:
-    """What the site requires of every job, and what it forbids."""
-    for word in site.scheduler.required:
-        if script.value(*GIVEN_BY[word]) is None:
-            yield fault(
-                script,
-                word,
-                (1, ""),
-                f"site `{site.name}` requires {_title(word)} for every job, but the script gives none",
-                f"add `{write_directive(site, archs[0], word)}`, or give it on the command line",
-            )
-    for word in site.scheduler.forbidden:
-        value = script.value(*GIVEN_BY[word])
-        if value is not None:
-            yield fault(
-                script,
-                word,
-                script.line_of(*GIVEN_BY[word]),
-                f"site `{site.name}` forbids {_title(word)} in a job, but this one has `{value}`",
-                "remove it; the scheduler chooses",
-            )
+@warning("folder", "PBS starts jobs in your home folder", '`cd "$PBS_O_WORKDIR"`')
+def folder(job: JobScript, site: Site) -> Found:
+    """A job that starts in the home folder instead of the folder of its submission."""
+    if site.scheduler.name == "pbs" and not any(command.name == "cd" for command in job.commands):
+        yield (TOP,)
 
 
-def _title(word: str) -> str:
-    return {"account": "an account", "qos": "a QOS", "filesystems": "the file systems", "memory": "the memory"}.get(
-        word, f"a {word}" if word != "time" else "a time limit"
-    )
+@warning(
+    "burst-buffer",
+    "{0} nodes: from {1.files.burst_buffer_from} nodes on, data must be on the burst buffer of `{1.name}`",
+    "add `#DW jobdw` and `#DW stage_in`; `provision job KIND --stage-in FOLDER` writes them",
+)
+def burst_buffer(job: JobScript, site: Site) -> Found:
+    """Many nodes that read data without the burst buffer."""
+    if site.files.needs_burst_buffer(job.nodes) and not re.search(r"^#(DW|BB) ", job.text, re.MULTILINE):
+        yield job.line_of("nodes"), job.nodes, site
 
 
-def _unknown(script: JobScript, site: Site) -> Iterator[Finding]:
-    """Queues and features that the profile does not have."""
-    for key in ("partition", "qos"):
-        if unknown_queue(script, site, key):
-            names = ", ".join(f"`{name}`" for name in sorted({name for arch in site.archs for name in queues_of(arch)}))
-            title = "QOS" if key == "qos" else "queue"
-            yield fault(
-                script,
-                "unknown-queue",
-                script.line_of(key),
-                f"the profile of `{site.name}` has no {title} `{script.value(key)}`; it has {names}",
-                "`sinfo -s` lists the partitions, `sacctmgr show qos format=name` the QOS"
-                if script.scheduler == "slurm"
-                else "`qstat -Q` lists the queues",
-            )
-    offered = unknown_features(script, site)
-    if offered:
-        names = ", ".join(f"`{name}`" for name in sorted(offered))
-        yield fault(
-            script,
-            "unknown-constraint",
-            script.line_of("constraint"),
-            f"the profile of `{site.name}` has no nodes with `{script.value('constraint')}`; it has {names}",
-            '`sinfo -o "%N %f"` lists the features of the nodes',
-        )
+def _register(key: str, options: tuple[str, ...], title: str, finds: str) -> None:
+    """The rule about a key that the site may require or forbid, and that its queues and nodes may refuse."""
+
+    @error(key, "{0}", "{1}", finds)
+    def wanted(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
+        value, site_has = job.value(*options), f"site `{site.name}`"
+        if key in site.scheduler.required and value is None:
+            fix = f"add `{write_directive(site, archs[0], key)}`, or give it on the command line"
+            yield TOP, f"{site_has} requires {title} for every job, but the script gives none", fix
+        if key in site.scheduler.forbidden and value is not None:
+            message = f"{site_has} forbids {title} in a job, but this one has `{value}`"
+            yield job.line_of(*options), message, "remove it; the scheduler chooses"
+
+    @error(key, "{0}", "{1}")
+    def refused(job: JobScript, site: Site, arch: Arch) -> Found:
+        yield from ((job.line_of(*options), *said) for subject, *said in _refused(job, site, arch) if subject == key)
 
 
-def _gpus(
-    script: JobScript, training: Training | None, site: Site, archs: Sequence[Arch], *, named: bool
-) -> Iterator[Finding]:
-    """GPUs and partitions that contradict each other."""
-    if site.scheduler.gpus == "none" or script.scheduler != "slurm":
-        return
-    partition, asked = script.value("partition"), script.requests_gpus
-    of_gpus = {arch.job.partition for arch in site.archs if arch.gpu and arch.job.partition}
-    of_cpus = {arch.job.partition for arch in site.archs if not arch.gpu and arch.job.partition}
-    option = {"gres": "--gres=gpu:1", "none": ""}.get(site.scheduler.gpus, f"--{site.scheduler.gpus}=1")
-    if partition in of_gpus and of_cpus and partition not in of_cpus and not asked:
-        others = " or ".join(f"`--partition={name}`" for name in sorted(of_cpus))
-        yield fault(
-            script,
-            "gpu-partition",
-            script.line_of("partition"),
-            f"partition `{partition}` is for jobs with GPUs, but the job requests none",
-            f"`#SBATCH {option}`" + (f", or {others} for a job without GPUs" if others else ""),
-        )
-    elif asked and partition is None and of_gpus and of_cpus and not features(script.value("constraint")):
-        yield fault(
-            script,
-            "gpu-partition",
-            script.line_of("gres", "gpus", "gpus-per-node", "gpus-per-task"),
-            f"the job requests GPUs, but the nodes of the default partition of `{site.name}` have none",
-            " or ".join(f"`#SBATCH --partition={name}`" for name in sorted(of_gpus)),
-        )
-    elif (
-        not asked
-        and all(arch.gpu for arch in archs)
-        and (
-            (_uses_gpus(script) and (named or partition is None))
-            or (partition in of_gpus - of_cpus and _trains(training) and "CUDA_VISIBLE_DEVICES" not in script.variables)
-        )
-    ):
-        where = script.line_of("constraint", "partition")
-        yield fault(
-            script,
-            "no-gpus-requested",
-            where,
-            "the nodes have GPUs, but the job requests none, so its programs see none",
-            f"`#SBATCH {option}`",
-        )
+for _key, _row in KEYS.items():
+    _register(_key, *_row)
 
 
-def _trains(training: Training | None) -> bool:
-    """Whether the job trains a model of TensorFlow, for which a user waits for nodes with GPUs."""
-    return training is not None and training.uses_tensorflow and training.trains is not None
-
-
-def _uses_gpus(script: JobScript) -> bool:
-    """Whether the script loads modules for GPUs, or hands GPUs to a container."""
-    modules = any(re.search(r"cuda|cudnn|nccl|-gpu\b", name, re.IGNORECASE) for _, name in script.modules())
-    return modules or any("--nv" in command.words for command in script.commands)
-
-
-def _of_all(script: JobScript, site: Site, archs: Sequence[Arch]) -> Iterator[Finding]:
-    """What the queues and nodes of every arch that the script may be for refuse."""
-    each = [list(_refused(script, site, arch)) for arch in archs]
-    for finding in each[0] if each else ():
-        if all(any(finding.rule == other.rule for other in findings) for findings in each[1:]):
-            yield finding
-
-
-def _refused(script: JobScript, site: Site, arch: Arch) -> Iterator[Finding]:
-    """The directives that exceed a queue or a node."""
-    time, memory = script.value("time") or "0", script.value("mem-per-cpu") or ""
+def _refused(job: JobScript, site: Site, arch: Arch) -> Iterator[tuple[str, str, str]]:
+    """What exceeds a queue or a node: the key, why, and what to write instead."""
+    time, memory = job.value("time") or "0", job.value("mem-per-cpu") or ""
     requested = Job(
         time=time if TIME.fullmatch(time) else "0",
-        partition=script.value("partition"),
-        constraint=script.value("constraint", "attrs", "system"),
-        account=script.value("account"),
-        qos=script.value("qos"),
+        partition=job.value("partition"),
+        constraint=job.value("constraint", "attrs", "system"),
+        account=job.value("account"),
+        qos=job.value("qos"),
         exclusive=True,
         cpus_per_task=0,
         options=(),
         memory=memory if MEMORY.fullmatch(memory) else None,
     )
-    shape = Shape(
-        nodes=script.number("nodes") or 1,
-        ranks_per_node=ranks_per_node(script),
-        cpus_per_rank=script.number("cpus-per-task") or (1 if memory else 0),
-        gpus_per_node=gpus_of(script),
-    )
+    cpus = job.number("cpus-per-task") or (1 if memory else 0)
+    shape = Shape(nodes=job.nodes, ranks_per_node=job.ranks_per_node, cpus_per_rank=cpus, gpus_per_node=job.gpus)
     # `--gpus` without a number of nodes may be on several.
-    spread = "nodes" not in script.options and "gpus" in script.options and script.scheduler == "slurm"
-    batch = batch_for(site, arch, shape, name="", job=requested)
-    for problem in refusals(site, arch, batch):
-        subject = problem.subject
-        counts = problem.kind in ("limit", "mismatch") or subject == "gpus"
-        if counts and subject in STATED and not (subject == "gpus" and spread and arch.gpu):
-            where = script.line_of(*STATED[subject])
-            yield fault(script, subject, where, problem.message, _less(script, site, arch, subject))
-    node, whole = arch.node, script.value("mem") or ""
-    if node is not None and node.memory_gb and re.fullmatch(r"\d{1,15}[GT]B?", whole, re.IGNORECASE):
+    spread = "nodes" not in job.options and "gpus" in job.options and job.scheduler == "slurm"
+    for problem in refusals(site, arch, batch_for(site, arch, shape, name="", job=requested)):
+        subject, accepted = problem.subject, problem.accepted
+        if accepted and not (subject == "gpus" and spread):
+            yield (
+                subject,
+                problem.message,
+                FIXES[subject].format(write_directive(site, arch, subject, accepted), accepted),
+            )
+        elif subject == "gpus" and arch.gpu is None:
+            others = (write_directive(site, one, "partition") for one in site.archs if one.gpu and one.job.partition)
+            yield subject, problem.message, " or ".join(f"`{other}`" for other in others) or "request no GPUs"
+    most, whole = arch.node.memory_gb if arch.node else 0, job.value("mem") or ""
+    if most and re.fullmatch(r"\d{1,15}[GT]B?", whole, re.IGNORECASE):
         amount = int(re.sub(r"\D", "", whole)) * (1024 if "T" in whole.upper() else 1)
-        if amount > node.memory_gb:
-            yield fault(
-                script,
-                "memory",
-                script.line_of("mem"),
-                f"the job requests {amount} GiB of memory, but a node has {node.memory_gb} GiB",
-                f"request at most `--mem={node.memory_gb}G`",
-            )
+        if amount > most:
+            message = f"the job requests {amount} GiB of memory, but a node has {most} GiB"
+            yield "memory", message, f"request at most `--mem={most}G`"
 
 
-def _less(script: JobScript, site: Site, arch: Arch, subject: str) -> str:
-    """What to write instead of a directive that exceeds a queue or a node."""
-    queue = next(iter(arch.queues_of(script.value("partition"), script.value("qos"))), None)
-    ranks, cpus = ranks_per_node(script), cpus_of_node(site, arch)
-    match subject:
-        case "nodes" if queue is not None:
-            nodes = script.number("nodes") or 1
-            most = queue.most_nodes if queue.most_nodes and nodes > queue.most_nodes else queue.least_nodes
-            return f"`{write_directive(site, arch, 'nodes', str(most))}`, or another queue"
-        case "time" if queue is not None and queue.time:
-            return f"`{write_directive(site, arch, 'time', queue.time)}` or less, or another queue"
-        case "constraint" if queue is not None and queue.constraint:
-            return f"ask for `{queue.constraint}`, or another queue"
-        case "gpus" if arch.gpu is not None:
-            return f"{arch.gpu.per_node} GPUs on each node, and more nodes"
-        case "gpus":
-            others = [
-                write_directive(site, other, "partition") for other in site.archs if other.gpu and other.job.partition
-            ]
-            return " or ".join(f"`{other}`" for other in others) or "request no GPUs"
-        case "cpus" if cpus:
-            return f"`--cpus-per-task={max(1, cpus // ranks)}`"
-        case "memory" if arch.node is not None:
-            each = arch.node.memory_gb // max(1, ranks * (script.number("cpus-per-task") or 1))
-            return f"`--mem-per-cpu={max(1, each)}G` or less"
-    return f"request less, or another queue of `{site.name}`"
+@warning("unknown-queue", "the profile of `{0}` has no {1} `{2}`; it has {3}", "{4}")
+def unknown_queues(job: JobScript, site: Site) -> Found:
+    """A queue or QOS that the profile does not know."""
+    names = ", ".join(f"`{name}`" for name in sorted({name for arch in site.archs for name in queues_of(arch)}))
+    slurm = "`sinfo -s` lists the partitions, `sacctmgr show qos format=name` the QOS"
+    fix = slurm if job.scheduler == "slurm" else "`qstat -Q` lists the queues"
+    for key, title in (("partition", "queue"), ("qos", "QOS")):
+        if unknown_queue(job, site, key):
+            yield job.line_of(key), site.name, title, job.value(key), names, fix
 
 
-# Programs that fetch from the internet, with the words that make them do it.
-FETCHES = (
-    re.compile(r"(python[\d.]* -m )?pip[\d.]* (install|download)\b"),
-    re.compile(r"uv (pip install|sync|add)\b"),
-    re.compile(r"(conda|mamba|micromamba) (install|create|update|env create)\b"),
-    re.compile(r"(wget|curl|aria2c) .{0,2000}?(https?|ftp)://"),
-    re.compile(r"git clone .{0,500}?(https?://|git@)"),
-    re.compile(r"(apptainer|singularity) (pull|build|exec|run) .{0,2000}?(docker|library|oras)://"),
+@warning(
+    "unknown-constraint",
+    "the profile of `{0}` has no nodes with `{1}`; it has {2}",
+    '`sinfo -o "%N %f"` lists the features of the nodes',
 )
-LOCAL = re.compile(r"--no-index|--offline|install (-e )?\.|install \S+\.whl$|--no-deps \.|127\.0\.0\.1|localhost")
+def unknown_constraint(job: JobScript, site: Site) -> Found:
+    """A feature of nodes that the profile does not know."""
+    names = ", ".join(f"`{name}`" for name in sorted(unknown_features(job, site)))
+    if names:
+        yield job.line_of("constraint"), site.name, job.value("constraint"), names
 
 
-def _network(script: JobScript, site: Site) -> Iterator[Finding]:
-    """Downloads and installations inside a job."""
-    proxied = {name.lower() for name in script.variables} & {"http_proxy", "https_proxy", "all_proxy"}
-    for command in script.commands:
+def _partitions(site: Site, *, gpus: bool) -> set[str]:
+    """The partitions of archs with GPUs, or of those without."""
+    return {arch.job.partition for arch in site.archs if bool(arch.gpu) is gpus and arch.job.partition}
+
+
+def _gpu_option(site: Site) -> str:
+    """The directive that requests one GPU at a site."""
+    return "`#SBATCH --gres=gpu:1`" if site.scheduler.gpus == "gres" else f"`#SBATCH --{site.scheduler.gpus}=1`"
+
+
+@error(
+    "gpu-partition",
+    "partition `{0}` is for jobs with GPUs, but the job requests none",
+    "{1}, or {2} for a job without GPUs",
+)
+def gpu_partition(job: JobScript, site: Site) -> Found:
+    """GPUs and a partition that contradict each other."""
+    partition, of_cpus = job.value("partition"), _partitions(site, gpus=False)
+    if (
+        _knows_gpus(job, site)
+        and of_cpus
+        and partition in _partitions(site, gpus=True) - of_cpus
+        and not job.requests_gpus
+    ):
+        others = " or ".join(f"`--partition={name}`" for name in sorted(of_cpus))
+        yield job.line_of("partition"), partition, _gpu_option(site), others
+
+
+@error("gpu-partition", "the job requests GPUs, but the nodes of the default partition of `{0}` have none", "{1}")
+def gpus_without_partition(job: JobScript, site: Site) -> Found:
+    """GPUs in the default partition, which has none."""
+    of_gpus, chosen = _partitions(site, gpus=True), job.value("partition") or features(job.value("constraint"))
+    both = _knows_gpus(job, site) and of_gpus and _partitions(site, gpus=False)
+    if both and job.requests_gpus and not chosen:
+        partitions = " or ".join(f"`#SBATCH --partition={name}`" for name in sorted(of_gpus))
+        yield job.line_of("gres", "gpus", "gpus-per-node", "gpus-per-task"), site.name, partitions
+
+
+@warning("no-gpus-requested", "the nodes have GPUs, but the job requests none, so its programs see none", "{0}")
+def no_gpus_requested(
+    job: JobScript, site: Site, archs: tuple[Arch, ...], named: Arch | None, training: Training | None
+) -> Found:
+    """Nodes with GPUs in a job that requests none."""
+    partition, of_cpus = job.value("partition"), _partitions(site, gpus=False)
+    of_gpus = partition in _partitions(site, gpus=True) - of_cpus
+    if not _knows_gpus(job, site) or job.requests_gpus or (of_gpus and of_cpus) or not all(arch.gpu for arch in archs):
+        return
+    wants = any(re.search(r"cuda|cudnn|nccl|-gpu\b", name, re.IGNORECASE) for _, name in job.modules)
+    wants = wants or any("--nv" in command.words for command in job.commands)
+    # A user waits for nodes with GPUs to train a model of TensorFlow.
+    trains = training is not None and training.uses_tensorflow and training.trains is not None
+    hides = "CUDA_VISIBLE_DEVICES" in job.variables
+    if (wants and (named or partition is None)) or (of_gpus and trains and not hides):
+        yield job.line_of("constraint", "partition"), _gpu_option(site)
+
+
+def _knows_gpus(job: JobScript, site: Site) -> bool:
+    return site.scheduler.gpus != "none" and job.scheduler == "slurm"
+
+
+def _fetching(job: JobScript) -> Iterator[tuple[Command, bool]]:
+    """The commands that fetch from the internet, and whether they install packages."""
+    for command in job.commands:
         text = " ".join(command.words)[:4096]
-        fetch = next((match for pattern in FETCHES if (match := pattern.match(text))), None)
-        if fetch is None or LOCAL.search(text):
-            continue
-        if site.network.compute == "no" and not proxied:
-            where = site.network.where_to_download
-            yield fault(
-                script,
-                "no-network",
-                command.line,
-                f"compute nodes of `{site.name}` do not reach the internet",
-                f"run it on {where} before the job" if where else "copy what it fetches to the site before the job",
-            )
-        elif fetch[0].partition(" ")[0] not in ("wget", "curl", "aria2c", "git") and script.main():
-            yield fault(
-                script,
-                "installs-in-job",
-                command.line,
-                "each run of the job may get other versions, and jobs that run at once write to the same folder",
-                "run it once before the job",
-            )
+        installs = INSTALLS.match(text) is not None
+        if (installs or DOWNLOADS.match(text)) and not LOCAL.search(text):
+            yield command, installs
+
+
+def _offline(job: JobScript, site: Site) -> bool:
+    """Whether a job reaches no other host."""
+    proxies = {name.lower() for name in job.variables} & {"http_proxy", "https_proxy", "all_proxy"}
+    return site.network.compute == "no" and not proxies
+
+
+@error("no-network", "compute nodes of `{0}` do not reach the internet", "{1}")
+def no_network(job: JobScript, site: Site) -> Found:
+    """A download or installation on nodes without internet."""
+    where = site.network.where_to_download
+    fix = f"run it on {where} before the job" if where else "copy what it fetches to the site before the job"
+    yield from ((command.line, site.name, fix) for command, _ in _fetching(job) if _offline(job, site))
+
+
+@advice(
+    "installs-in-job",
+    "each run of the job may get other versions, and jobs that run at once write to the same folder",
+    "run it once before the job",
+)
+def installs_in_job(job: JobScript, site: Site) -> Found:
+    """An installation of packages inside the job."""
+    trains = job.main() is not None and not _offline(job, site)
+    yield from ((command.line,) for command, installs in _fetching(job) if installs and trains)
+
+
+@error(
+    "horovod-module",
+    "`{0}` imports Horovod, which is a module of its own at `{1}`",
+    "`module load {2}`",
+)
+def horovod_module(job: JobScript, site: Site, archs: tuple[Arch, ...], training: Training | None) -> Found:
+    """Horovod without the module of the site that provides it."""
+    provided = [name for arch in archs for name in arch.provided if name.lower().startswith("horovod")]
+    loaded = [(line, name.partition("/")[0].lower()) for line, name in job.modules]
+    others = any(command.name in ("source", ".", "conda") or command.in_container for command in job.commands)
+    tensorflow = [line for line, name in loaded if name == "tensorflow"]
+    missing = tensorflow and not others and not any("horovod" in name for _, name in loaded)
+    if training is not None and training.horovod and provided and missing:
+        yield tensorflow[0], training.file, site.name, provided[0]
+
+
+@advice(
+    "home-data",
+    "the home folder is small and slow for many readers",
+    "put the data below `{0}`",
+)
+def home_data(job: JobScript, site: Site, training: Training | None) -> Found:
+    """Training data in the home folder."""
+    for start in job.starts() if site.files.scratch and training is not None else ():
+        if re.search(r"--data[\w-]*[ =](\$\{?HOME\b|~/|/home/)", " ".join(start.command.words)[:4096]):
+            yield start.command.line, site.files.scratch

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import cached_property
-from typing import NamedTuple
+from typing import TypeVar
 
 from provision.lint.imports import Import, read_imports
 
@@ -15,48 +15,18 @@ RANK = re.compile(
     r"rank|chief|master|primary|is_root|root_|is_main|main_process|first_worker|procid|local_id|localid", re.IGNORECASE
 )
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
 TRAINS = ("fit", "fit_generator", "minimize", "apply_gradients", "train_on_batch", "train_and_evaluate", "backward")
-
 # Modules that hold no part of a user's program: Python's own, and the usual ones of data, models and plots.
 KNOWN_MODULES = {
     *sys.stdlib_module_names,
-    *(
-        "absl",
-        "cv2",
-        "h5py",
-        "horovod",
-        "imageio",
-        "jax",
-        "keras",
-        "matplotlib",
-        "mpi4py",
-        "netCDF4",
-        "numpy",
-        "pandas",
-        "PIL",
-    ),
-    *("psutil", "scipy", "seaborn", "six", "skimage", "sklearn", "tensorboard", "tensorflow", "tensorflow_datasets"),
-    *(
-        "tensorflow_hub",
-        "tensorflow_probability",
-        "tensorflow_addons",
-        "tf_keras",
-        "torch",
-        "torchvision",
-        "tqdm",
-        "xarray",
-    ),
-    *("yaml",),
+    *("absl", "cv2", "h5py", "horovod", "imageio", "jax", "keras", "matplotlib", "mpi4py", "netCDF4", "numpy"),
+    *("pandas", "PIL", "psutil", "scipy", "seaborn", "six", "skimage", "sklearn", "tensorboard", "tensorflow"),
+    *("tensorflow_datasets", "tensorflow_hub", "tensorflow_probability", "tensorflow_addons", "tf_keras"),
+    *("torch", "torchvision", "tqdm", "xarray", "yaml"),
 }
-
-
-class Fault(NamedTuple):
-    """A fault: the name of the rule, the line, what is wrong there, and the fix."""
-
-    rule: str
-    line: int
-    message: str
-    fix: str
+Node = TypeVar("Node", bound=ast.AST)
 
 
 def dotted(node: ast.AST) -> str:
@@ -83,9 +53,44 @@ def given(call: ast.Call, name: str, position: int | None = None) -> ast.expr | 
     return call.args[position] if position is not None and plain and position < len(call.args) else None
 
 
+def arguments(call: ast.Call) -> list[ast.expr]:
+    """All arguments of a call."""
+    return [*call.args, *(word.value for word in call.keywords)]
+
+
+def unpacks(call: ast.Call) -> bool:
+    """Whether a call gets arguments that are not written there: `**options`."""
+    return any(word.arg is None for word in call.keywords)
+
+
+def first_part(node: ast.expr | None) -> ast.expr | None:
+    """The first part of a text that is put together, or of a list."""
+    while isinstance(node, ast.BinOp | ast.JoinedStr | ast.List | ast.Tuple):
+        parts = (
+            [node.left]
+            if isinstance(node, ast.BinOp)
+            else node.values
+            if isinstance(node, ast.JoinedStr)
+            else node.elts
+        )
+        node = parts[0] if parts else None
+    return node
+
+
+def is_environ(node: ast.AST) -> bool:
+    """Whether an expression is `os.environ`."""
+    return isinstance(node, ast.Attribute) and node.attr == "environ"
+
+
+def value_of(node: ast.AST | None) -> object:
+    """The value of a constant; None if the expression is not a constant."""
+    return node.value if isinstance(node, ast.Constant) else None
+
+
 def number_of(node: ast.AST | None) -> int | None:
     """The whole number that an expression is; None if it is not a plain one."""
-    return node.value if isinstance(node, ast.Constant) and type(node.value) is int else None
+    value = value_of(node)
+    return value if type(value) is int else None
 
 
 class Script:
@@ -93,8 +98,20 @@ class Script:
 
     def __init__(self, tree: ast.AST) -> None:
         self.nodes: list[ast.AST] = list(ast.walk(tree))
-        self.calls: list[ast.Call] = [node for node in self.nodes if isinstance(node, ast.Call)]
+        self.calls: list[ast.Call] = self.of(ast.Call)
         self.called: set[str] = {last(call) for call in self.calls}
+
+    def of(self, kind: type[Node]) -> list[Node]:
+        """The nodes of this kind."""
+        return [node for node in self.nodes if isinstance(node, kind)]
+
+    def calls_of(self, *names: str) -> list[ast.Call]:
+        """The calls of functions with these names, of whatever module or object."""
+        return [call for call in self.calls if last(call) in names]
+
+    def methods(self, name: str) -> list[ast.Call]:
+        """The calls of a method with this name."""
+        return [call for call in self.calls if isinstance(call.func, ast.Attribute) and call.func.attr == name]
 
     @cached_property
     def parents(self) -> dict[int, ast.AST]:
@@ -106,29 +123,18 @@ class Script:
         """The values that each plain name is assigned."""
         values: dict[str, list[ast.expr]] = {}
         for node in self.nodes:
-            targets: list[ast.expr] = []
-            if isinstance(node, ast.Assign):
-                targets = node.targets
-            elif isinstance(node, ast.AnnAssign | ast.NamedExpr | ast.AugAssign):
-                targets = [node.target]
-            for target in targets:
-                value = getattr(node, "value", None)
-                if isinstance(target, ast.Name) and value is not None:
-                    values.setdefault(target.id, []).append(value)
+            if isinstance(node, ast.Assign | ast.AnnAssign | ast.NamedExpr | ast.AugAssign) and node.value is not None:
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    if isinstance(target, ast.Name):
+                        values.setdefault(target.id, []).append(node.value)
         return values
 
     @cached_property
     def bound(self) -> set[str]:
         """Every name that the script defines in any way."""
-        names = {node.id for node in self.nodes if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
-        for node in self.nodes:
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                names |= {(alias.asname or alias.name).partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                names.add(node.name)
-            elif isinstance(node, ast.arg):
-                names.add(node.arg)
-        return names
+        names = {node.id for node in self.of(ast.Name) if not isinstance(node.ctx, ast.Load)}
+        names |= {(alias.asname or alias.name).partition(".")[0] for alias in self.of(ast.alias)}
+        return names | {node.name for node in self.nodes if isinstance(node, DEFINITIONS)} | self._arguments
 
     @cached_property
     def modules(self) -> set[str]:
@@ -143,75 +149,55 @@ class Script:
     @cached_property
     def names(self) -> set[str]:
         """All names and attributes that stand in the code."""
-        names = {node.attr for node in self.nodes if isinstance(node, ast.Attribute)}
-        return names | {node.id for node in self.nodes if isinstance(node, ast.Name)}
+        return {node.attr for node in self.of(ast.Attribute)} | {node.id for node in self.of(ast.Name)}
 
     @cached_property
     def keywords(self) -> set[str]:
         """The names with which arguments are given."""
-        return {node.arg for node in self.nodes if isinstance(node, ast.keyword) and node.arg}
+        return {node.arg for node in self.of(ast.keyword) if node.arg}
 
     @cached_property
     def texts(self) -> dict[str, int]:
         """All texts in the code that are values, with a line of each; a docstring is none."""
-        documents = {id(node.value) for node in self.nodes if isinstance(node, ast.Expr)}
-        return {
-            node.value: node.lineno
-            for node in self.nodes
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documents
-        }
+        documents = {id(node.value) for node in self.of(ast.Expr)}
+        texts = (node for node in self.of(ast.Constant) if id(node) not in documents)
+        return {node.value: node.lineno for node in texts if isinstance(node.value, str)}
 
     @cached_property
     def is_whole(self) -> bool:
         """Whether this is a program of one file: it runs something itself, and imports no module that may hold a part of it."""
-        if any(name.startswith(".") or name.partition(".")[0] not in KNOWN_MODULES for name in self.modules):
-            return False
-        return self.runs
+        return self.runs and all(name.partition(".")[0] in KNOWN_MODULES for name in self.modules)
 
     @cached_property
     def runs(self) -> bool:
         """Whether this runs something, and does not only define it."""
-        if any(isinstance(node, ast.Name) and node.id == "__name__" for node in self.nodes):
-            return True
         body = self.nodes[0].body if isinstance(self.nodes[0], ast.Module) else []
-        return any(isinstance(node, ast.For | ast.While | ast.With) or _is_call(node) for node in body)
+        return any(node.id == "__name__" for node in self.of(ast.Name)) or any(
+            isinstance(node, ast.For | ast.While | ast.With)
+            or (isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Call))
+            for node in body
+        )
 
     @cached_property
     def of_rank(self) -> set[str]:
         """The names whose values depend on the rank."""
         names: set[str] = set()
         for _ in range(4):
-            new = {
-                name
-                for name, values in self.assigned.items()
-                if name not in names and any(self._mentions(value, names) for value in values)
-            }
-            if not new:
+            before = len(names)
+            others = ((name, values) for name, values in self.assigned.items() if name not in names)
+            names |= {name for name, values in others if any(_mentions(value, names) for value in values)}
+            if len(names) == before:
                 break
-            names |= new
         return names
-
-    @staticmethod
-    def _mentions(node: ast.AST, names: set[str]) -> bool:
-        for part in ast.walk(node):
-            name = part.attr if isinstance(part, ast.Attribute) else part.id if isinstance(part, ast.Name) else ""
-            if name and (RANK.search(name) or name in names):
-                return True
-            if isinstance(part, ast.Constant) and isinstance(part.value, str) and RANK.search(part.value[:80]):
-                return True
-        return False
 
     def by_rank(self, node: ast.AST) -> bool:
         """Whether the value of an expression depends on the rank."""
-        return self._mentions(node, self.of_rank)
+        return _mentions(node, self.of_rank)
 
     def functions(self, name: str) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
         """The functions of this name."""
-        return [
-            node
-            for node in self.nodes
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name == name
-        ]
+        functions = (node for node in self.nodes if isinstance(node, FUNCTIONS))
+        return [function for function in functions if function.name == name]
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes around a node, the nearest first."""
@@ -220,30 +206,33 @@ class Script:
             yield parent
             parent = self.parents.get(id(parent))
 
+    def class_of(self, node: ast.AST) -> ast.AST | None:
+        """The class in which a node is."""
+        return next((outer for outer in self.around(node) if isinstance(outer, ast.ClassDef)), None)
+
     def on_some_ranks(self, node: ast.AST, depth: int = 4) -> bool:
         """Whether only some ranks run this node, as far as it can be seen; True if it cannot."""
         inner: ast.AST = node
         for outer in self.around(node):
-            if (
-                isinstance(outer, ast.If | ast.IfExp | ast.While)
-                and inner is not outer.test
-                and self.by_rank(outer.test)
-            ):
-                return True
-            if isinstance(outer, ast.BoolOp | ast.DictComp | ast.ListComp | ast.Match | ast.Dict) and self.by_rank(
-                outer
-            ):
-                return True
-            if isinstance(outer, ast.Call) and inner is not outer.func and RANK.search(last(outer)):
-                return True  # `run_on_chief(…)`
-            if isinstance(outer, ast.With) and any(self.by_rank(item.context_expr) for item in outer.items):
-                return True
             if self._left_before(outer, inner):
                 return True
-            if isinstance(outer, ast.Lambda | ast.ClassDef):
+            match outer:
+                case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) if inner is not test:
+                    chosen = self.by_rank(test)
+                case ast.BoolOp() | ast.DictComp() | ast.ListComp() | ast.Match() | ast.Dict():
+                    chosen = self.by_rank(outer)
+                case ast.Call(func=func) if inner is not func:  # `run_on_chief(…)`
+                    chosen = RANK.search(last(outer)) is not None
+                case ast.With(items=items):
+                    chosen = any(self.by_rank(item.context_expr) for item in items)
+                case ast.Lambda() | ast.ClassDef():
+                    chosen = True
+                case ast.FunctionDef() | ast.AsyncFunctionDef():
+                    return self._called_on_some_ranks(outer, depth)
+                case _:
+                    chosen = False
+            if chosen:
                 return True
-            if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef):
-                return self._called_on_some_ranks(outer, depth)
             inner = outer
         return False
 
@@ -253,16 +242,14 @@ class Script:
             if not isinstance(body, list) or inner not in body:
                 continue
             for statement in body[: body.index(inner)]:
-                if isinstance(statement, ast.If) and self.by_rank(statement.test):
-                    ends = statement.body[-1]
-                    if isinstance(ends, LEAVES) or (
-                        isinstance(ends, ast.Expr) and last(ends.value) in ("exit", "_exit", "quit")
-                    ):
-                        return True
+                ends = statement.body[-1] if isinstance(statement, ast.If) and self.by_rank(statement.test) else None
+                exits = isinstance(ends, ast.Expr) and last(ends.value) in ("exit", "_exit", "quit")
+                if isinstance(ends, LEAVES) or exits:
+                    return True
         return False
 
     def _called_on_some_ranks(self, function: ast.FunctionDef | ast.AsyncFunctionDef, depth: int) -> bool:
-        calls = [call for call in self.calls if last(call) == function.name and function not in list(self.around(call))]
+        calls = [call for call in self.calls_of(function.name) if function not in list(self.around(call))]
         if not calls or not depth or function.decorator_list:
             return True  # it is called from elsewhere, or not at all
         return all(self.on_some_ranks(call, depth - 1) for call in calls)
@@ -270,24 +257,20 @@ class Script:
     def ending(self, node: ast.AST | None, depth: int = 3) -> str | None:
         """The text with which the value of an expression ends, as far as it is written in the script; None if unknown."""
         match node:
-            case ast.Constant(value=str(text)):
+            case ast.Constant(value=str(text)) | ast.JoinedStr(values=[*_, ast.Constant(value=str(text))]):
                 return text
-            case ast.JoinedStr(values=[*_, ast.Constant(value=str(text))]):
-                return text
-            case ast.BinOp(op=ast.Add(), right=right):
-                return self.ending(right, depth)
             case ast.BinOp(op=ast.Mod(), left=left):
                 end = self.ending(left, depth)
                 return None if end is None or end.endswith(("%s", "%d")) else end
-            case ast.Call(func=ast.Attribute(attr="join"), args=[_, *_, path]):
-                return self.ending(path, depth)
             case ast.Call(func=ast.Attribute(attr="format", value=value)):
                 end = self.ending(value, depth)
                 return None if end is None or end.endswith("}") else end
-            case ast.Call(func=ast.Name(id="str"), args=[value]):
+            case (
+                ast.BinOp(op=ast.Add() | ast.Div(), right=value)
+                | ast.Call(func=ast.Attribute(attr="join"), args=[_, *_, value])
+                | ast.Call(func=ast.Name(id="str"), args=[value])
+            ):
                 return self.ending(value, depth)
-            case ast.BinOp(op=ast.Div(), right=right):
-                return self.ending(right, depth)
             case ast.Name(id=name) if depth:
                 values = self.assigned.get(name, [])
                 return self.ending(values[0], depth - 1) if len(values) == 1 and name not in self._arguments else None
@@ -295,8 +278,14 @@ class Script:
 
     @cached_property
     def _arguments(self) -> set[str]:
-        return {node.arg for node in self.nodes if isinstance(node, ast.arg)}
+        return {node.arg for node in self.of(ast.arg)}
 
 
-def _is_call(node: ast.AST) -> bool:
-    return isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Call)
+def _mentions(node: ast.AST, names: set[str]) -> bool:
+    """Whether an expression has a name or a text that is one of a rank, or one of these names."""
+    for part in ast.walk(node):
+        name = part.attr if isinstance(part, ast.Attribute) else part.id if isinstance(part, ast.Name) else ""
+        text = part.value if isinstance(part, ast.Constant) else ""
+        if name in names or RANK.search(name or (text[:80] if isinstance(text, str) else "")):
+            return True
+    return False

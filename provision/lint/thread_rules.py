@@ -2,124 +2,144 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+import ast
 
 from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import INTER, INTRA, OMP, explain_too_many_threads
-from provision.lint import Finding
-from provision.lint.job_script import JobScript, fault, ranks_per_node
+from provision.lint.job_script import JobScript
+from provision.lint.launch_rules import option
+from provision.lint.rule import Found, Shown, error, warning
 from provision.lint.shell_lines import Line
-from provision.lint.training import Training
+from provision.lint.syntax import Script, given, last, number_of, value_of
+from provision.lint.training_script import Training
 from provision.profile.arch import Arch
-from provision.profile.node import Node
 from provision.profile.site import Site
 
 
-def check_threads(script: JobScript, training: Training | None, site: Site, arch: Arch) -> Iterator[Finding]:
-    """The threads of the ranks against those of a node."""
-    values = {
-        name: (number, script.variables[name][1], f"{name}={script.variables[name][0]}")
-        for name in (OMP, INTER, INTRA)
-        if name in script.variables and (number := whole_number(script.variables[name][0])) is not None
-    }
-    ranks, launched = _ranks(script)
-    for launch, launcher, words in script.started():
-        given = (
-            re.search(r"(?:^|\s)-e OMP_NUM_THREADS=(\d{1,9})(?=\s|$)", " ".join(words)) if launcher == "aprun" else None
-        )
-        if given:
-            values[OMP] = int(given[1]), launch.number, launch.text
-    if arch.threads.owner == "module":
-        yield from _owned(script, training, site, arch, ranks)
-    if arch.node is None:
-        return
-    threads = _usable(script, arch.node)
-    each = f"{ranks} rank{'s' * (ranks > 1)} ×"
-    if OMP in values and values[OMP][0] * ranks > threads:
-        number, line, text = values[OMP]
-        yield fault(
-            script,
-            "threads",
-            (line, text),
-            f"{each} {number} threads, but the job uses {threads} threads of a node",
-            f"set `{OMP}={max(1, threads // ranks)}` or less",
-        )
-    elif OMP not in values and arch.threads.owner == "module" and arch.threads.omp * ranks > threads:
-        where = (launched.number, launched.text) if launched else script.line_of("ntasks-per-node", "ntasks")
-        yield fault(
-            script,
-            "threads",
-            where,
-            f"{each} {arch.threads.omp} threads, which the modules set, but a node has {threads} threads",
-            f"fewer ranks on each node, or `export {OMP}={max(1, threads // ranks)}` after the modules",
-        )
-    if INTER in values and INTRA in values:
-        reason = explain_too_many_threads(arch.node, ranks, values[INTER][0], values[INTRA][0])
-        if reason:
-            yield fault(script, "threads", values[INTRA][1:], reason, f"lower `{INTER}` or `{INTRA}`")
-    if training is not None and training.threads is not None:
-        line, inter, intra = training.threads
+def _threads_of(job: JobScript, name: str) -> int | None:
+    """The number that the script gives to a variable of threads."""
+    return whole_number(job.set_to(name))
+
+
+def _openmp(job: JobScript) -> tuple[int, Line] | None:
+    """The threads of OpenMP that the script gives to its ranks, and the line."""
+    for launch in reversed(job.launches):
+        threads = option(launch.text, "-e OMP_NUM_THREADS", "=") if launch.launcher == "aprun" else None
+        if threads:
+            return int(threads), launch.line
+    number = _threads_of(job, OMP)
+    return None if number is None else (number, job.variables[OMP])
+
+
+def _node(job: JobScript, arch: Arch) -> tuple[int, int]:
+    """The ranks on each node as the launcher or the directives give them, and the threads of a node that they can use."""
+    ranks, threads = job.ranks_per_node, arch.node.threads if arch.node else 0
+    for launch in job.launches:
+        ranks = int(option(launch.text, "-N|--ppn") or ranks) if launch.launcher != "srun" else ranks
+        if (
+            launch.launcher == "aprun" and arch.node
+        ):  # aprun uses one thread of each core unless `-j` gives more (aprun(1))
+            each = int(option(launch.text, "-j", " ?") or 1) or 1
+            threads = min(arch.node.threads, arch.node.cores * each)
+    return max(1, ranks), threads
+
+
+@error(
+    "threads",
+    "{0} rank{1} × {2} threads, but the job uses {3} threads of a node",
+    f"set `{OMP}={{4}}` or less",
+)
+def too_many_threads(job: JobScript, site: Site, arch: Arch) -> Found:
+    """More threads than a node has."""
+    (ranks, threads), openmp = _node(job, arch), _openmp(job)
+    if arch.node and openmp and openmp[0] * ranks > threads:
+        yield openmp[1], ranks, "s" * (ranks > 1), openmp[0], threads, max(1, threads // ranks)
+
+
+@error(
+    "threads",
+    "{0} rank{1} × {2} threads, which the modules set, but a node has {3} threads",
+    f"fewer ranks on each node, or `export {OMP}={{4}}` after the modules",
+)
+def too_many_threads_of_modules(job: JobScript, site: Site, arch: Arch) -> Found:
+    """More threads than a node has, by the value of a module."""
+    ranks, threads = _node(job, arch)
+    many = arch.threads.owner == "module" and arch.threads.omp * ranks > threads
+    if arch.node and many and _openmp(job) is None:
+        place = job.launches[-1].line if job.launches else job.line_of("ntasks-per-node", "ntasks")
+        yield place, ranks, "s" * (ranks > 1), arch.threads.omp, threads, max(1, threads // ranks)
+
+
+@error("threads", "{0}", f"lower `{INTER}` or `{INTRA}`")
+def too_many_in_pools(job: JobScript, site: Site, arch: Arch) -> Found:
+    """More threads than a node has, in the pools of TensorFlow."""
+    inter, intra = _threads_of(job, INTER), _threads_of(job, INTRA)
+    if arch.node and inter is not None and intra is not None:
+        reason = explain_too_many_threads(arch.node, _node(job, arch)[0], inter, intra)
+        yield from [(job.variables[INTRA], reason)] if reason else []
+
+
+@error("threads", "{0}", "inter × intra of at most {1}")
+def too_many_in_program(job: JobScript, site: Site, arch: Arch, training: Training | None) -> Found:
+    """More threads than a node has, in the pools that the training script sets."""
+    pools = _fixed_pools(training.script) if training else None
+    if arch.node and pools and min(pools[1:]) > 0:
+        line, inter, intra = pools
+        ranks, threads = _node(job, arch)
         reason = explain_too_many_threads(arch.node, ranks, inter, intra)
-        if reason and inter > 0 and intra > 0:
-            yield Finding(
-                rule="threads",
-                file=training.file,
-                line=line,
-                message=reason,
-                evidence=f"inter {inter}, intra {intra}",
-                fix=f"inter × intra of at most {max(1, threads // ranks)}",
-            )
-    if OMP in values and INTRA in values and values[INTRA][0] not in (0, values[OMP][0]):  # 0: TensorFlow decides
-        yield fault(
-            script,
-            "intra-omp",
-            values[INTRA][1:],
-            f"TensorFlow's intra pool differs from the {values[OMP][0]} threads of OpenMP",
-            f"`{INTRA}={values[OMP][0]}`",
-        )
+        shown = Shown(line, f"inter {inter}, intra {intra}")
+        yield from [(shown, reason, max(1, threads // ranks))] if reason else []
 
 
-def _usable(script: JobScript, node: Node) -> int:
-    """The hardware threads that the launcher uses: aprun uses one of each core unless `-j` gives more (aprun(1))."""
-    started = [" ".join(words) for _, launcher, words in script.started() if launcher == "aprun"]
-    if not started:
-        return node.threads
-    given = re.search(r"(?:^|\s)-j ?(\d)(?=\s|$)", started[-1])
-    return min(node.threads, node.cores * (int(given[1]) or 1)) if given else node.cores
+def _fixed_pools(script: Script) -> tuple[int, int, int] | None:
+    """The line, inter and intra of thread pools whose sizes are plain numbers in the script."""
+    names = ("inter_op_parallelism_threads", "intra_op_parallelism_threads")
+    sizes = [(call.lineno, [number_of(given(call, name)) for name in names]) for call in script.calls]
+    setters = [call for name in names for call in script.calls_of(f"set_{name}")[-1:]]
+    sizes += [(call.lineno, [number_of(given(one, "num_threads", 0)) for one in setters]) for call in setters[1:]]
+    for line, (inter, intra) in sizes:
+        if inter is not None and intra is not None:
+            return line, inter, intra
+    return None
 
 
-def _ranks(script: JobScript) -> tuple[int, Line | None]:
-    """The ranks on each node as the launcher or the directives give them, and the line of the launcher."""
-    ranks, launched = ranks_per_node(script), None
-    for line, launcher, words in script.started():
-        each = re.search(r"(?:^|\s)(?:-N|--ppn)[ =](\d{1,15})(?=\s|$)", " ".join(words)) if launcher != "srun" else None
-        ranks, launched = int(each[1]) if each else ranks, line
-    return max(1, ranks), launched
+@warning("intra-omp", "TensorFlow's intra pool differs from the {0} threads of OpenMP", f"`{INTRA}={{0}}`")
+def intra_omp(job: JobScript, site: Site, arch: Arch) -> Found:
+    """A thread pool of TensorFlow that differs from the threads of OpenMP."""
+    openmp, intra = _openmp(job), _threads_of(job, INTRA)
+    if arch.node and openmp and intra not in (None, 0, openmp[0]):  # 0: TensorFlow decides
+        yield job.variables[INTRA], openmp[0]
 
 
-def _owned(script: JobScript, training: Training | None, site: Site, arch: Arch, ranks: int) -> Iterator[Finding]:
-    """Variables of OpenMP that the modules of the site set."""
+@warning(
+    "omp-owner",
+    "the modules of `{0}` set it; another value uses too few or too many threads of the node",
+    "remove this line",
+)
+def omp_owner(job: JobScript, site: Site, arch: Arch) -> Found:
+    """A variable of OpenMP that the modules of the site set."""
     profile = dict(arch.threads.environ)
-    for name, (value, number, _) in script.variables.items():
-        if not name.startswith(("OMP_", "KMP_")) or profile.get(name) == value:
-            continue
-        if name == OMP and ranks > 1:
-            continue  # the value of the modules is for one rank that has the whole node
-        yield fault(
-            script,
-            "omp-owner",
-            (number, f"{name}={value}"),
-            f"the modules of `{site.name}` set it; another value uses too few or too many threads of the node",
-            "remove this line",
-        )
-    if training is not None and training.sets_openmp is not None:
-        line, name = training.sets_openmp
-        yield Finding(
-            rule="omp-owner",
-            file=training.file,
-            line=line,
-            message=f"the modules of `{site.name}` set `{name}`; another value uses too few or too many threads of the node",
-            evidence=name,
-            fix="remove this line",
-        )
+    for name, line in job.variables.items() if arch.threads.owner == "module" else ():
+        # The value of the modules is for one rank that has the whole node.
+        shared = name == OMP and _node(job, arch)[0] > 1
+        if name.startswith(("OMP_", "KMP_")) and profile.get(name) != line.value and not shared:
+            yield line, site.name
+
+
+@warning(
+    "omp-owner",
+    "the modules of `{0}` set `{1}`; another value uses too few or too many threads of the node",
+    "remove this line",
+)
+def omp_owner_in_program(job: JobScript, site: Site, arch: Arch, training: Training | None) -> Found:
+    """A variable of OpenMP that the training script sets."""
+    sets: list[tuple[int, ast.AST]] = []
+    for node in training.script.nodes if training and arch.threads.owner == "module" else ():
+        match node:
+            case ast.Assign(targets=[ast.Subscript(value=ast.Attribute(attr="environ"), slice=key), *_]):
+                sets.append((node.lineno, key))
+            case ast.Call(args=[key, *_]) if last(node) in ("putenv", "setdefault"):
+                sets.append((node.lineno, key))
+    names = [(line, str(value_of(key))) for line, key in sets]
+    for line, name in [one for one in names if one[1].startswith(("OMP_", "KMP_"))][:1]:
+        yield Shown(line, name), site.name, name

@@ -11,12 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from provision.lint.imports import BY_NAME, files_of
-from provision.lint.syntax import KNOWN_MODULES, Script, dotted, last
+from provision.lint.syntax import KNOWN_MODULES, Script, dotted, first_part, last, value_of
 
 # Modules that make processes work together, or may: what they do is not known here.
 LIBRARIES = ("mpi4py", "dask", "ray", "deepspeed", "mesh_tensorflow", "pyspark")
 MIRRORED = ("MirroredStrategy", "CentralStorageStrategy", "multi_gpu_model")
 WORKERS = ("MultiWorkerMirroredStrategy", "CollectiveAllReduceStrategy")
+# Names by which PyTorch, JAX and Keras 3 distribute a training.
+OF_OTHERS = {"distributed", "distribution", "DistributedDataParallel", "DataParallel", "init_process_group", "pmap"}
 # Modules of Horovod that start programs elsewhere: a script that imports only these is not a training script.
 STARTERS = ("runner", "spark", "ray", "common", "data", "_keras")
 # The variables by which a process knows which one it is.
@@ -86,35 +88,23 @@ def _unread(script: Script, file: str, scripts: Mapping[str, Script]) -> Iterato
 
 
 def _uses(script: Script) -> Iterator[str]:
-    names = script.names | {text for call in script.calls if last(call) == "getattr" for text in _texts(call)}
-    if any(uses_horovod(module) for imported in script.imports for module in imported.modules):
+    names = script.names | {text for call in script.calls_of("getattr") for text in _texts(call)}
+    modules = {module for imported in script.imports for module in imported.modules}
+    first = {module.partition(".")[0] for module in modules}
+    if any(uses_horovod(module) for module in modules):
         yield "horovod"
     if names & set(WORKERS):
         yield "multiworker"
     if names & set(MIRRORED):
         yield "mirrored"
-    modules = {module for imported in script.imports for module in imported.modules}
-    first = {module.partition(".")[0] for module in modules}
     if "ml_comm" in first:
         yield "cray-ml-plugin"
     yield from (f"`{name}`" for name in LIBRARIES if name in first)
     yield from (f"`{name}`" for name in sorted(modules) if re.match(r"horovod\.(runner|spark|ray)\b", name))
-    strategies = {name for name in names if re.fullmatch(r"\w*Strategy(V\d)?", name)} - {
-        *MIRRORED,
-        *WORKERS,
-        "Strategy",
-    }
-    yield from (f"`{name}`" for name in sorted(strategies))
+    others = {name for name in names if re.fullmatch(r"\w*Strategy(V\d)?", name)} - {*MIRRORED, *WORKERS, "Strategy"}
+    yield from (f"`{name}`" for name in sorted(others))
     if first & {"torch", "jax", "keras"}:
-        wanted = {
-            "distributed",
-            "distribution",
-            "DistributedDataParallel",
-            "DataParallel",
-            "init_process_group",
-            "pmap",
-        }
-        yield from (f"`{name}`" for name in sorted((names | {name.rpartition(".")[2] for name in modules}) & wanted))
+        yield from (f"`{name}`" for name in sorted((names | {name.rpartition(".")[2] for name in modules}) & OF_OTHERS))
 
 
 def _doubts(script: Script) -> Iterator[tuple[int, str]]:
@@ -130,23 +120,9 @@ def _doubts(script: Script) -> Iterator[tuple[int, str]]:
             yield call.lineno, f"runs other code with `{name}`"
         elif name == "getattr" and first is not None and "distribute" in dotted(first) and not _texts(call):
             yield call.lineno, "takes a strategy by a name that is known only when it runs"
-        elif PROGRAMS.fullmatch(dotted(call.func)) and not HARMLESS.match(_command(first)):
+        elif PROGRAMS.fullmatch(dotted(call.func)) and not HARMLESS.match(str(value_of(first_part(first)) or "")):
             yield call.lineno, "starts another program"
 
 
 def _texts(call: ast.Call) -> set[str]:
     return {part.value for part in call.args if isinstance(part, ast.Constant) and isinstance(part.value, str)}
-
-
-def _command(node: ast.expr | None) -> str:
-    """The beginning of a command that a program starts; empty if it is not written out."""
-    while isinstance(node, ast.JoinedStr | ast.List | ast.Tuple | ast.BinOp):
-        parts = (
-            [node.left]
-            if isinstance(node, ast.BinOp)
-            else node.values
-            if isinstance(node, ast.JoinedStr)
-            else node.elts
-        )
-        node = parts[0] if parts else None
-    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""

@@ -6,112 +6,106 @@ import re
 import shlex
 from collections.abc import Iterator
 
-from provision.lint import Finding
 from provision.lint.job_script import JobScript, Start
 from provision.lint.launch_rules import starts_several
-from provision.lint.training import Training
+from provision.lint.rule import Found, Shown, advice, error, warning
+from provision.lint.training_script import Training
 
 WRITTEN = re.compile(
     r"# Written by `(\S*provision job (single|mirrored|multiworker|horovod|cray-ml-plugin) .*)`\. Submit it "
 )
-# What the program of each kind of job must use.
+# What the program of each kind of job must use, and how it trains otherwise.
 NEEDS = {
-    "mirrored": "`tf.distribute.MirroredStrategy`",
-    "multiworker": "`tf.distribute.MultiWorkerMirroredStrategy`",
-    "horovod": "Horovod",
-    "cray-ml-plugin": "the plug-in (`ml_comm`)",
-}
-ALONE = {
-    "mirrored": "it trains on one of the GPUs",
-    "multiworker": "each worker trains alone",
-    "horovod": "each rank trains alone",
-    "cray-ml-plugin": "each rank trains alone",
+    "mirrored": ("`tf.distribute.MirroredStrategy`", "it trains on one of the GPUs"),
+    "multiworker": ("`tf.distribute.MultiWorkerMirroredStrategy`", "each worker trains alone"),
+    "horovod": ("Horovod", "each rank trains alone"),
+    "cray-ml-plugin": ("the plug-in (`ml_comm`)", "each rank trains alone"),
 }
 # The options that a kind of job on one node does not have.
-OF_SEVERAL = ("--nodes", "--ranks-per-node", "--launcher")
-OF_SEVERAL_GPUS = ("--gpus", "--sweep", "--out")
+OF_SEVERAL = {"--nodes", "--ranks-per-node", "--launcher"}
+OF_SEVERAL_GPUS = {"--gpus", "--sweep", "--out"}
 
 
-def written_as(script: JobScript) -> tuple[str | None, list[str]]:
-    """The kind of a job that `provision job` wrote, and that command; None for a script of another origin."""
-    for line in script.comments:
-        match = WRITTEN.match(line.text)
-        if match:
-            try:
-                return match[2], shlex.split(match[1])
-            except ValueError:
-                return match[2], ["provision", "job", match[2]]
-    return None, []
-
-
-def check_together(script: JobScript, training: Training, start: Start | None) -> Iterator[Finding]:
-    """A program must train in the way of its job, and several ranks of it must train together."""
-    kind, command = written_as(script)
-    together = training.together
-    paths = {start.path for start in script.starts()}
-    if kind is not None and (len(paths) < 2 or (start is not None and "$script" in start.command.all_words)):
-        yield from _of_kind(training, kind, command)
-    elif (
-        training.trains is not None
-        and training.uses_tensorflow
-        and not together.uses
-        and not together.doubts
-        and start is not None
-        and starts_several(script, start.command)
-        and not _divided(script, start)
-    ):
-        loaded = next((line for line, name in script.modules() if "horovod" in name.lower()), None)
-        if loaded is not None or not together.apart:
-            yield Finding(
-                rule="ranks-alone",
-                file=training.file,
-                line=training.trains,
-                message="the job starts several ranks, but nothing in this script makes them work together: each trains alone",
-                evidence=start.command.line.text[:300].replace("\n", " "),
-                fix="use Horovod or a strategy of `tf.distribute`, or start one task",
-            )
-
-
-def _of_kind(training: Training, kind: str, command: list[str]) -> Iterator[Finding]:
-    together, rule = training.together, "horovod-unused" if kind == "horovod" else "strategy-unused"
-    others = [name for name in NEEDS if name in together.uses]
-    if kind == "single":
-        if others:
-            yield _finding(
-                training,
-                "one-process",
-                f"this uses {NEEDS[others[-1]]}, but the job starts one process",
-                command,
-                others[-1],
-            )
+@error(
+    "ranks-alone",
+    "the job starts several ranks, but nothing in this script makes them work together: each trains alone",
+    "use Horovod or a strategy of `tf.distribute`, or start one task",
+)
+def ranks_alone(job: JobScript, program: Training, start: Start | None) -> Found:
+    """Several ranks of a program that uses nothing to train together."""
+    together = program.together
+    seen = program.trains is not None and program.uses_tensorflow and not together.uses and not together.doubts
+    if start is None or not seen or _kind(job, start) or not starts_several(job, start.command):
         return
-    if kind in together.uses:
+    # The command may give each rank something of its own: a number in its arguments, or another program.
+    divided = re.search(r"--multi-prog|%t|RANK|PROCID|LOCALID|NODEID|TASK_PID", job.filled(start.command.line.text))
+    if not divided and (not together.apart or any("horovod" in name.lower() for _, name in job.modules)):
+        yield (Shown(program.trains or 1, start.command.line.text),)
+
+
+def _kind(job: JobScript, start: Start | None) -> tuple[str, list[str]] | None:
+    """The kind of a job that `provision job` wrote for this program, and that command."""
+    paths = {one.path for one in job.starts()}
+    one_program = len(paths) < 2 or (start is not None and "$script" in start.command.all_words)
+    match = next((match for line in job.comments if (match := WRITTEN.match(line.text))), None)
+    if match is None or not one_program:
+        return None
+    try:
+        return match[2], shlex.split(match[1])
+    except ValueError:
+        return match[2], ["provision", "job", match[2]]
+
+
+def _other_ways(job: JobScript, program: Training, start: Start | None) -> Iterator[tuple[str, str, str | None, str]]:
+    """If the program trains in another way than its kind of job: the kind, that way, the first doubt, and the right command."""
+    kind, command = _kind(job, start) or ("", [])
+    uses = program.together.uses
+    if not kind or kind in uses:
         return
-    libraries = sorted(name for name in together.uses if name not in NEEDS)
-    doubts = [*together.doubts, *(f"it uses {name}" for name in libraries)]
-    right = others[-1] if others else "single"
-    message = f"the job is for {NEEDS[kind]}, but nothing in this program uses it"
-    if doubts:
-        yield _finding(training, "kind-unseen", f"{message}, as far as it can be read: {doubts[0]}", command, right)
-    else:
-        yield _finding(training, rule, f"{message}: {ALONE[kind]}", command, right)
+    others = [name for name in NEEDS if name in uses]
+    libraries = [f"it uses {name}" for name in sorted(uses - set(NEEDS))]
+    doubt = next(iter((*program.together.doubts, *libraries)), None)
+    yield kind, others[-1] if others else "", doubt, _command(command, others[-1] if others else "single")
 
 
-def _finding(training: Training, rule: str, message: str, command: list[str], right: str) -> Finding:
-    return Finding(
-        rule=rule,
-        file=training.file,
-        line=training.trains or 1,
-        message=message,
-        evidence="",
-        fix=f"`{_command(command, right)}`",
-    )
+@error("horovod-unused", "the job is for Horovod, but nothing in this program uses it: each rank trains alone", "`{0}`")
+def horovod_unused(job: JobScript, program: Training, start: Start | None) -> Found:
+    """A job of `provision job horovod` whose program does not use Horovod."""
+    for kind, _, doubt, command in _other_ways(job, program, start):
+        if kind == "horovod" and doubt is None:
+            yield Shown(program.trains or 1, ""), command
+
+
+@error("strategy-unused", "the job is for {0}, but nothing in this program uses it: {1}", "`{2}`")
+def strategy_unused(job: JobScript, program: Training, start: Start | None) -> Found:
+    """A job for a strategy or a plug-in whose program does not use it."""
+    for kind, _, doubt, command in _other_ways(job, program, start):
+        if kind not in ("single", "horovod") and doubt is None:
+            yield Shown(program.trains or 1, ""), *NEEDS[kind], command
+
+
+@warning(
+    "kind-unseen", "the job is for {0}, but nothing in this program uses it, as far as it can be read: {1}", "`{2}`"
+)
+def kind_unseen(job: JobScript, program: Training, start: Start | None) -> Found:
+    """A program that shows no use of what its kind of job is for, but cannot be read as a whole."""
+    for kind, _, doubt, command in _other_ways(job, program, start):
+        if kind != "single" and doubt is not None:
+            yield Shown(program.trains or 1, ""), NEEDS[kind][0], doubt, command
+
+
+@advice("one-process", "this uses {0}, but the job starts one process", "`{1}`")
+def one_process(job: JobScript, program: Training, start: Start | None) -> Found:
+    """A job of one process whose program can use several."""
+    for kind, right, _, command in _other_ways(job, program, start):
+        if kind == "single" and right:
+            yield Shown(program.trains or 1, ""), NEEDS[right][0], command
 
 
 def _command(command: list[str], kind: str) -> str:
     """The command that writes a job of another kind, with the options that this kind has."""
-    leave = {"--no-lint"} | (set(OF_SEVERAL) if kind in ("single", "mirrored") else set())
-    leave |= set(OF_SEVERAL_GPUS) if kind == "single" else set()
+    leave = {"--no-lint"} | (OF_SEVERAL if kind in ("single", "mirrored") else set())
+    leave |= OF_SEVERAL_GPUS if kind == "single" else set()
     words, skips = ["provision", "job", kind], False
     for word in command[3:]:
         name, equals, _ = word.partition("=")
@@ -122,9 +116,3 @@ def _command(command: list[str], kind: str) -> str:
         else:
             skips = False
     return shlex.join(words)
-
-
-def _divided(script: JobScript, start: Start | None) -> bool:
-    """Whether the command gives each rank something of its own: a number in its arguments, or another program."""
-    text = start.command.line.text if start is not None else ""
-    return re.search(r"--multi-prog|%t|RANK|PROCID|LOCALID|NODEID|TASK_PID", script.filled(text)) is not None

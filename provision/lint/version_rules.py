@@ -1,104 +1,217 @@
-"""The rules about the TensorFlow version of the job, which is read from the names of the loaded modules."""
+"""The rules about the TensorFlow version of the job, which is read from the names of the loaded modules.
+
+A program that reads `tf.__version__`, or tests for single names, handles several versions itself.
+"""
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from provision.knowledge.tensorflow_modules import tensorflow_module
 from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import INTER, INTRA
-from provision.lint import Finding
-from provision.lint.job_script import JobScript, fault
-from provision.lint.training import Training
+from provision.lint.job_script import JobScript
+from provision.lint.rule import Found, Shown, advice, error
+from provision.lint.syntax import Script, dotted, given, last, number_of, unpacks, value_of
+from provision.lint.tensorflow_rules import tensorflow_names
+from provision.lint.training_script import Training
+
+# Names that TensorFlow 1.15 has but 2.2, 2.15 and 2.21 do not have. Each was looked up in all four.
+TF1_NAMES = re.compile(
+    r"(Interactive)?Session|ConfigProto|GPUOptions|placeholder|get_variable|variable_scope|(global|trainable)_variables"
+    r"|(global|local)_variables_initializer|(get|reset)_default_graph|set_random_seed|random_normal|truncated_normal"
+    r"|to_float|log|assign|enable_eager_execution|parse_single_example|app\.(run|flags)|flags\.FLAGS|gfile\.GFile"
+    r"|logging\.set_verbosity|python_io\.TFRecordWriter|contrib\.layers|layers\.(dense|conv2d)|summary\.(FileWriter|merge_all)"
+    r"|losses\.sparse_softmax_cross_entropy|nn\.softmax_cross_entropy_with_logits_v2|data\.make_one_shot_iterator"
+    r"|train\.((Adam|Adagrad|GradientDescent|Momentum|RMSProp)Optimizer|Saver|Scaffold|MonitoredTrainingSession"
+    r"|(StopAtStep|CheckpointSaver|LoggingTensor|SessionRun|SummarySaver|NanTensor)Hook|(get_or_create_|get_)?global_step"
+    r"|(polynomial|exponential)_decay|write_graph|batch)"
+)
+KERAS_FILES = (".keras", ".h5", ".hdf5")
 
 
-def tensorflow_of(script: JobScript) -> tuple[str, tuple[int, ...], bool] | None:
-    """The module or environment with TensorFlow, its version, and whether Keras is tf-keras; None if no name gives a version."""
-    activated = [
-        script.filled(command.words[1])
-        for command in script.commands
-        if command.name in ("source", ".") and len(command.words) > 1
-    ]
-    found = tensorflow_module((*(name for _, name in script.modules()), *activated))
+class Loaded(NamedTuple):
+    """The TensorFlow of a job: the module or environment, its version, and whether Keras is tf-keras."""
+
+    module: str
+    version: tuple[int, ...]
+    tf_keras: bool
+
+
+def tensorflow_of(script: JobScript) -> Loaded | None:
+    """The module or environment with TensorFlow; None if no name gives a version."""
+    sources = [command for command in script.commands if command.name in ("source", ".") and len(command.words) > 1]
+    activated = [script.filled(command.words[1]) for command in sources]
+    found = tensorflow_module((*(name for _, name in script.modules), *activated))
     if found is None:
         return None
-    name, version = found
-    legacy = script.variables.get("TF_USE_LEGACY_KERAS", ("", 0, False))[0]
-    return name, version, "tf-keras" in name or legacy in ("1", "true", "True")
+    return Loaded(*found, "tf-keras" in found[0] or script.set_to("TF_USE_LEGACY_KERAS") in ("1", "true", "True"))
 
 
-def check_versions(script: JobScript, training: Training) -> Iterator[Finding]:
-    """The faults of a training script with this TensorFlow, and parallel reads that need more threads."""
-    if training.needs.reads is not None and INTER in script.variables:
-        line, reads = training.needs.reads
-        value, number, _ = script.variables[INTER]
-        threads = whole_number(value)
-        if threads is not None and reads > 1 and threads < reads:
-            yield fault(
-                script,
-                "parallel-reads",
-                (number, f"{INTER}={value}"),
-                f"the {reads} parallel reads in line {line} of `{training.file}` need {reads} more threads of this pool",
-                f"set `{INTER}={threads + reads}` and lower {INTRA}, or set `num_parallel_reads={value}`",
-            )
-    loaded = tensorflow_of(script)
-    if loaded is None:
-        return
-    module, version, tf_keras = loaded
-    needs = training.needs
+def _of_version(
+    job: JobScript, program: Training, least: tuple[int, ...], below: tuple[int, ...] = (99,), *, keras_3: bool = False
+) -> str | None:
+    """What shows that the job loads such a TensorFlow, if the program does not handle several; `keras_3`: it uses Keras 3."""
+    loaded, script = tensorflow_of(job), program.script
+    plain, _ = tensorflow_names(script)
+    tests = (call for call in script.calls_of("hasattr", "getattr") if call.args)
+    decides = script.names & {"__version__", "VERSION"} or any(
+        dotted(c.args[0]).partition(".")[0] in plain for c in tests
+    )
+    if loaded is None or decides or not least <= loaded.version < below:
+        return None
+    if keras_3 and (loaded.tf_keras or "TF_USE_LEGACY_KERAS" in script.texts):
+        return None
+    return f"`{loaded.module}` is loaded"
 
-    def finding(rule: str, line: int, message: str, fix: str) -> Finding:
-        shown = f"`{module}` is loaded"
-        return Finding(rule=rule, file=training.file, line=line, message=message, evidence=shown, fix=fix)
 
-    if needs.old_name is not None and version >= (2,):
-        line, name = needs.old_name
-        yield finding(
-            rule="tf1-names",
-            line=line,
-            message=f"`{name}` is a name of TensorFlow 1, which {version[0]}.{version[1]} does not have",
-            fix="`import tensorflow.compat.v1 as tf`, then `tf.disable_v2_behavior()`",
-        )
-    if needs.eager_placeholder is not None and version >= (2,):
-        yield finding(
-            rule="tf1-eager",
-            line=needs.eager_placeholder,
-            message="a placeholder needs a graph, but TensorFlow 2 runs eagerly: `RuntimeError`",
-            fix="`tf.compat.v1.disable_v2_behavior()` after the imports, or `with tf.Graph().as_default():`",
-        )
-    if needs.run_function is not None and version >= (2, 16) and not tf_keras:
-        yield finding(
-            rule="run-tf-function",
-            line=needs.run_function,
-            message="Keras 3 does not know `experimental_run_tf_function`: `TypeError`",
-            fix="remove it; from TensorFlow 2.2 on it has no effect",
-        )
-    if needs.compiles is not None and training.horovod and (2,) <= version < (2, 2):
-        yield finding(
-            rule="run-tf-function",
-            line=needs.compiles,
-            message="Keras of TensorFlow 2.0 and 2.1 bypasses Horovod's optimizer, so each rank trains alone",
-            fix="pass `experimental_run_tf_function=False` to `compile`",
-        )
-    for line, name, ending in needs.names if version >= (2, 16) and not tf_keras else ():
-        yield finding(
-            rule="keras-3-names",
-            line=line,
-            message=f"Keras 3 refuses the name `{name}`: `ValueError`",
-            fix=f"let the name end in `{ending}`"
-            + ("; for a folder in the format of TensorFlow use `model.export(…)`" if ending == ".keras" else ""),
-        )
-    if needs.multiworker is not None and version < (2, 4):
-        yield finding(
-            rule="multiworker-version",
-            line=needs.multiworker,
-            message="`tf.distribute.MultiWorkerMirroredStrategy` came with TensorFlow 2.4: `AttributeError`",
-            fix="`tf.distribute.experimental.MultiWorkerMirroredStrategy` (from 2.0 on), or a newer TensorFlow",
-        )
-    if needs.multiworker_fit is not None and version >= (2, 16) and not tf_keras:
-        yield finding(
-            rule="multiworker-keras-3",
-            line=needs.multiworker_fit,
-            message="`fit` of Keras 3 fails under MultiWorkerMirroredStrategy",
-            fix="a module with tf-keras and `export TF_USE_LEGACY_KERAS=1`, or your own loop with `strategy.run`",
-        )
+@error(
+    "tf1-names",
+    "`{0}` is a name of TensorFlow 1, which {1[0]}.{1[1]} does not have",
+    "`import tensorflow.compat.v1 as tf`, then `tf.disable_v2_behavior()`",
+)
+def tf1_names(job: JobScript, program: Training) -> Found:
+    """Names of TensorFlow 1 under TensorFlow 2."""
+    loaded, shown = tensorflow_of(job), _of_version(job, program, (2,))
+    plain, _ = tensorflow_names(program.script)
+    names = ((node.lineno, *dotted(node).partition(".")) for node in program.script.of(ast.Attribute))
+    olds = [
+        (line, alias + dot + name) for line, alias, dot, name in names if alias in plain and TF1_NAMES.fullmatch(name)
+    ]
+    if loaded and shown and olds:
+        line, name = min(olds)
+        yield Shown(line, shown), name, loaded.version
+
+
+@error(
+    "tf1-eager",
+    "a placeholder needs a graph, but TensorFlow 2 runs eagerly: `RuntimeError`",
+    "`tf.compat.v1.disable_v2_behavior()` after the imports, or `with tf.Graph().as_default():`",
+)
+def tf1_eager(job: JobScript, program: Training) -> Found:
+    """A placeholder while TensorFlow runs eagerly."""
+    script, shown = program.script, _of_version(job, program, (2,))
+    _, old = tensorflow_names(script)
+    holders = [
+        call
+        for call in script.calls_of("placeholder")
+        if dotted(call.func).partition(".")[0] in old or ".compat.v1." in dotted(call.func)
+    ]
+    if shown and holders and not script.called & {"disable_v2_behavior", "disable_eager_execution", "as_default"}:
+        yield (Shown(min(call.lineno for call in holders), shown),)
+
+
+def _compiled(script: Script) -> list[ast.Call]:
+    """The calls that compile a model of Keras."""
+    calls = script.methods("compile")
+    return [call for call in calls if given(call, "optimizer") is not None or given(call, "loss") is not None]
+
+
+@error(
+    "run-tf-function",
+    "Keras 3 does not know `experimental_run_tf_function`: `TypeError`",
+    "remove it; from TensorFlow 2.2 on it has no effect",
+)
+def run_tf_function(job: JobScript, program: Training) -> Found:
+    """`experimental_run_tf_function`, missing or not known."""
+    shown = _of_version(job, program, (2, 16), keras_3=True)
+    flagged = [c.lineno for c in _compiled(program.script) if given(c, "experimental_run_tf_function") is not None]
+    if shown and flagged:
+        yield (Shown(min(flagged), shown),)
+
+
+@error(
+    "run-tf-function",
+    "Keras of TensorFlow 2.0 and 2.1 bypasses Horovod's optimizer, so each rank trains alone",
+    "pass `experimental_run_tf_function=False` to `compile`",
+)
+def run_tf_function_missing(job: JobScript, program: Training) -> Found:
+    """A `compile` without `experimental_run_tf_function`."""
+    shown, calls = _of_version(job, program, (2,), (2, 2)), _compiled(program.script)
+    flagged = any(given(call, "experimental_run_tf_function") is not None for call in calls)
+    plainly = [call.lineno for call in calls if not unpacks(call)]
+    if shown and program.horovod and plainly and not flagged:
+        yield (Shown(min(plainly), shown),)
+
+
+@error("keras-3-names", "Keras 3 refuses the name `{0}`: `ValueError`", "let the name end in `{1}`{2}")
+def keras_3_names(job: JobScript, program: Training) -> Found:
+    """Names of files that Keras 3 refuses."""
+    shown = _of_version(job, program, (2, 16), keras_3=True)
+    for call, where, wanted in _files(program.script) if shown else ():
+        name = program.script.ending(where)
+        if name is not None and not name.endswith(wanted):
+            folder = "; for a folder in the format of TensorFlow use `model.export(…)`"
+            yield Shown(call, str(shown)), name, wanted[0], folder if wanted[0] == ".keras" else ""
+
+
+def _files(script: Script) -> Iterator[tuple[ast.Call, ast.expr | None, tuple[str, ...]]]:
+    """The calls with names of files, and the endings that Keras accepts (3.12, `saving_api.py`, `model_checkpoint.py`)."""
+    for call in script.calls_of("ModelCheckpoint"):
+        only = given(call, "save_weights_only", 4)
+        if only is None or isinstance(only, ast.Constant):
+            yield call, given(call, "filepath", 0), (".weights.h5",) if value_of(only) else (".keras", ".h5")
+    for call in script.methods("save_weights"):
+        yield call, given(call, "filepath", 0), (".weights.h5",)
+    for call in script.methods("load_weights"):
+        yield call, given(call, "filepath", 0), (".weights.h5", *KERAS_FILES)
+    for call in script.methods("save"):
+        model = call.func.value if isinstance(call.func, ast.Attribute) else call
+        if last(model) in ("Sequential", "Model"):
+            yield call, given(call, "filepath", 1) or given(call, "filepath", 0), KERAS_FILES
+        elif _is_model(script, model) and given(call, "save_format") is None and len(call.args) <= 1:
+            yield call, given(call, "filepath", 0), KERAS_FILES
+
+
+def _is_model(script: Script, node: ast.AST) -> bool:
+    """Whether an expression is a name that the script gives to a Keras model."""
+    return isinstance(node, ast.Name) and any(
+        last(value) in ("Sequential", "Model", "clone_model") or "model" in last(value).lower()
+        for value in script.assigned.get(node.id, ())
+        if isinstance(value, ast.Call) and "load" not in dotted(value.func).rpartition("saved_model")[1]
+    )
+
+
+@error(
+    "multiworker-version",
+    "`tf.distribute.MultiWorkerMirroredStrategy` came with TensorFlow 2.4: `AttributeError`",
+    "`tf.distribute.experimental.MultiWorkerMirroredStrategy` (from 2.0 on), or a newer TensorFlow",
+)
+def multiworker_version(job: JobScript, program: Training) -> Found:
+    """MultiWorkerMirroredStrategy with a TensorFlow that is too old."""
+    shown = _of_version(job, program, (0,), (2, 4))
+    workers = program.script.calls_of("MultiWorkerMirroredStrategy")
+    stable = [call.lineno for call in workers if "experimental" not in dotted(call.func)]
+    if shown and stable:
+        yield (Shown(min(stable), shown),)
+
+
+@error(
+    "multiworker-keras-3",
+    "`fit` of Keras 3 fails under MultiWorkerMirroredStrategy",
+    "a module with tf-keras and `export TF_USE_LEGACY_KERAS=1`, or your own loop with `strategy.run`",
+)
+def multiworker_keras_3(job: JobScript, program: Training) -> Found:
+    """`fit` of Keras 3 under MultiWorkerMirroredStrategy."""
+    script, shown = program.script, _of_version(job, program, (2, 16), keras_3=True)
+    fits = [call.lineno for call in script.methods("fit")]
+    if shown and fits and "MultiWorkerMirroredStrategy" in script.called and "run" not in script.called:
+        yield (Shown(min(fits), shown),)
+
+
+@advice(
+    "parallel-reads",
+    "the {0} parallel reads in line {1} of `{2}` need {0} more threads of this pool",
+    f"set `{INTER}={{3}}` and lower {INTRA}, or set `num_parallel_reads={{4}}`",
+)
+def parallel_reads(job: JobScript, program: Training) -> Found:
+    """More parallel reads than threads."""
+    calls = program.script.calls_of("TFRecordDataset")
+    reads = [(number_of(given(call, "num_parallel_reads")) or 0, call.lineno) for call in calls]
+    most, line = max(reads, default=(0, 0), key=lambda read: read[0])
+    threads = whole_number(job.set_to(INTER))
+    if threads is not None and most > 1 and threads < most:
+        yield job.variables[INTER], most, line, program.file, threads + most, job.set_to(INTER)

@@ -28,13 +28,17 @@ no-space: of a folder; untrusted: others than the admins of the site may write i
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """Something that stops a plan: the message, the evidence, and a hint. `subject` is one word: `python`, `account`."""
+    """Something that stops a plan: the message, the evidence, and a hint. `subject` is one word: `python`, `account`.
+
+    `accepted` is the value of a limit, such as the most nodes of a queue.
+    """
 
     kind: ProblemKind
     subject: str
     message: str
     evidence: tuple[str, ...] = ()
     hint: str | None = None
+    accepted: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return this problem as plain JSON values."""

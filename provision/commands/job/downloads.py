@@ -18,7 +18,7 @@ def check_downloads(site: Site, script: str | None) -> None:
     """
     if site.network.compute != "no" or script is None:
         return
-    from provision.lint.job_rules import fetch_command
+    from provision.lint.data_rules import fetch_command
     from provision.machine.files.tables import read_keras_files
     from provision.machine.network.data_files import is_fetched, place_of
 

@@ -34,8 +34,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Check the scripts against the rules of the scheduler, of the site and of TensorFlow."""
     from provision.errors import LintError
-    from provision.lint import count_findings
-    from provision.lint.job_rules import count_rules, lint_job, lint_program, sort_findings
+    from provision.lint import count_findings, sort_findings
+    from provision.lint.job_rules import count_rules, lint_job, lint_program
     from provision.lint.job_script import read_script
     from provision.lint.kinds import is_program
     from provision.machine.configuration import shipped
