@@ -124,17 +124,19 @@ def starts_several(job: JobScript, command: Command) -> bool:
     return launcher in ("srun", "mpirun", "mpiexec") and job.scheduler == "slurm" and tasks > 1
 
 
-def _site_launches(job: JobScript, archs: Sequence[Arch]) -> tuple[str, list[Launch]]:
-    """The launcher of all these archs, and the lines that start ranks with any; no lines if the archs have several."""
+def _of_site(job: JobScript, archs: Sequence[Arch]) -> tuple[str, list[Launch], list[Launch]]:
+    """The launcher of all these archs, and the lines that start ranks: by the MPI of the site, and by another one."""
     names = {arch.launcher.name for arch in archs}
-    launches = [launch for launch in job.launches if launch.launcher != "horovodrun"]
-    return next(iter(names), ""), launches if len(names) == 1 else []
-
-
-def _is_foreign(name: str, archs: Sequence[Arch], launch: Launch) -> bool:
-    """Whether a launcher is of another MPI than that of the site."""
-    foreign = launch.launcher not in PROGRAMS.get(name, (name,)) and name != "none" and "singularity" not in launch.text
-    return foreign and (launch.launcher == "aprun" or any(arch.compiler.cxx == "CC" for arch in archs))
+    name, cray = next(iter(names), ""), any(arch.compiler.cxx == "CC" for arch in archs)
+    known = ("horovodrun", *PROGRAMS.get(name, (name,)))
+    foreign = [
+        launch
+        for launch in job.launches
+        if launch.launcher not in known and (cray or launch.launcher == "aprun") and "singularity" not in launch.text
+    ]
+    foreign = [] if name == "none" else foreign
+    own = [launch for launch in job.launches if launch not in foreign and launch.launcher != "horovodrun"]
+    return (name, own, foreign) if len(names) == 1 else ("", [], [])
 
 
 @warning(
@@ -144,19 +146,16 @@ def _is_foreign(name: str, archs: Sequence[Arch], launch: Launch) -> bool:
 )
 def other_launcher(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
     """A launcher that does not belong to the MPI of the site."""
-    name, launches = _site_launches(job, archs)
-    for launch in launches:
-        if _is_foreign(name, archs, launch):
-            yield launch.line, launch.launcher, site.name, PROGRAMS.get(name, (name,))[0]
+    name, _, foreign = _of_site(job, archs)
+    for launch in foreign:
+        yield launch.line, launch.launcher, site.name, PROGRAMS.get(name, (name,))[0]
 
 
 def _pals_launches(job: JobScript, archs: Sequence[Arch]) -> list[Launch]:
     """The lines that start several ranks by PALS, whose defaults place and bind them wrongly."""
-    name, launches = _site_launches(job, archs)
-    launches = launches if name == "mpiexec-pals" else []
-    return [
-        one for one in launches if not _is_foreign(name, archs, one) and int(option(one.text, "-np?", "[ =]?") or 0) > 1
-    ]
+    name, own, _ = _of_site(job, archs)
+    several = [launch for launch in own if int(option(launch.text, "-np?", "[ =]?") or 0) > 1]
+    return several if name == "mpiexec-pals" else []
 
 
 PLACED = r"--?(ppn|hosts?|hostfile|rankfile)\b"
@@ -192,11 +191,9 @@ def one_cpu_by_pals(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Foun
 )
 def one_cpu_by_aprun(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
     """Threads of OpenMP that aprun binds to one CPU."""
-    name, launches = _site_launches(job, archs)
-    for launch in launches:
+    for launch in _of_site(job, archs)[1]:
         threads = option(launch.text, "-e OMP_NUM_THREADS", "=") or job.set_to(OMP)
-        several = (whole_number(threads) or 0) > 1 and not has(launch.text, "-d|-cc")
-        if launch.launcher == "aprun" and several and not _is_foreign(name, archs, launch):
+        if launch.launcher == "aprun" and (whole_number(threads) or 0) > 1 and not has(launch.text, "-d|-cc"):
             yield launch.line, threads
 
 
@@ -207,9 +204,8 @@ def one_cpu_by_aprun(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Fou
 )
 def one_cpu_by_srun(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
     """Tasks with GPUs that get one CPU."""
-    name, launches = _site_launches(job, archs)
     asked = "cpus-per-task" in job.options or not job.gpus or not all(arch.job.cpus_per_task for arch in archs)
-    for launch in () if asked else launches:
+    for launch in () if asked else _of_site(job, archs)[1]:
         own = has(launch.text, "-c|--cpus-per-task") or re.search(r"--cpu-bind|--exclusive|--overlap", launch.text)
-        if launch.launcher == "srun" and not own and not _is_foreign(name, archs, launch):
+        if launch.launcher == "srun" and not own:
             yield launch.line, archs[0].job.cpus_per_task

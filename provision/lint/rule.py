@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from provision.lint import Finding, Weight
 from provision.lint.shell_lines import Line
@@ -52,11 +52,8 @@ class Rule:
     @property
     def subject(self) -> Subject:
         """What it looks at."""
-        if "program" in self.needs:
-            return (
-                "job and program" if "job" in self.needs else "program and site" if "site" in self.needs else "program"
-            )
-        return "job and site" if {"site", "foreign"} & {*self.needs} else "job"
+        needs = {"site" if need == "foreign" else need for need in self.needs}
+        return cast(Subject, " and ".join(word for word in ("job", "program", "site") if word in needs))
 
 
 RULES: dict[str, Rule] = {}
@@ -108,7 +105,7 @@ def find(
 
 
 def _found(rule: Rule, given: Mapping[str, Any]) -> Iterator[Finding]:
-    values = [given.get(need) for need in rule.needs]
+    values = [given[need] for need in rule.needs]
     if any(value is None and need not in MAY_BE_NONE for need, value in zip(rule.needs, values, strict=True)):
         return
     for place, *said in rule.check(*values):
@@ -116,7 +113,7 @@ def _found(rule: Rule, given: Mapping[str, Any]) -> Iterator[Finding]:
         if isinstance(line, Line):
             file, number, shown = given["job"].name, line.number, line.text
         else:
-            training = given.get("program") or given["training"]
+            training = given["program"]
             file, number = training.file, line if isinstance(line, int) else line.lineno
             shown = training.row(number) if text is None else text
         yield Finding(

@@ -194,32 +194,20 @@ def _gpu_option(site: Site) -> str:
     return "`#SBATCH --gres=gpu:1`" if site.scheduler.gpus == "gres" else f"`#SBATCH --{site.scheduler.gpus}=1`"
 
 
-@error(
-    "gpu-partition",
-    "partition `{0}` is for jobs with GPUs, but the job requests none",
-    "{1}, or {2} for a job without GPUs",
-)
+@error("gpu-partition", "{0}", "{1}")
 def gpu_partition(job: JobScript, site: Site) -> Found:
     """GPUs and a partition that contradict each other."""
-    partition, of_cpus = job.value("partition"), _partitions(site, gpus=False)
-    if (
-        _knows_gpus(job, site)
-        and of_cpus
-        and partition in _partitions(site, gpus=True) - of_cpus
-        and not job.requests_gpus
-    ):
+    partition, of_gpus, of_cpus = job.value("partition"), _partitions(site, gpus=True), _partitions(site, gpus=False)
+    if not _knows_gpus(job, site) or not of_gpus or not of_cpus:
+        return
+    if partition in of_gpus - of_cpus and not job.requests_gpus:
         others = " or ".join(f"`--partition={name}`" for name in sorted(of_cpus))
-        yield job.line_of("partition"), partition, _gpu_option(site), others
-
-
-@error("gpu-partition", "the job requests GPUs, but the nodes of the default partition of `{0}` have none", "{1}")
-def gpus_without_partition(job: JobScript, site: Site) -> Found:
-    """GPUs in the default partition, which has none."""
-    of_gpus, chosen = _partitions(site, gpus=True), job.value("partition") or features(job.value("constraint"))
-    both = _knows_gpus(job, site) and of_gpus and _partitions(site, gpus=False)
-    if both and job.requests_gpus and not chosen:
+        message = f"partition `{partition}` is for jobs with GPUs, but the job requests none"
+        yield job.line_of("partition"), message, f"{_gpu_option(site)}, or {others} for a job without GPUs"
+    if partition is None and job.requests_gpus and not features(job.value("constraint")):
         partitions = " or ".join(f"`#SBATCH --partition={name}`" for name in sorted(of_gpus))
-        yield job.line_of("gres", "gpus", "gpus-per-node", "gpus-per-task"), site.name, partitions
+        message = f"the job requests GPUs, but the nodes of the default partition of `{site.name}` have none"
+        yield job.line_of("gres", "gpus", "gpus-per-node", "gpus-per-task"), message, partitions
 
 
 @warning("no-gpus-requested", "the nodes have GPUs, but the job requests none, so its programs see none", "{0}")

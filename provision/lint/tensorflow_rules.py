@@ -75,32 +75,21 @@ def no_global_step(program: Training) -> Found:
             yield (applied[0],)
 
 
-@error(
-    "hooks-unread",
-    "a plain session runs no hooks, so nothing is broadcast and the ranks train from different weights",
-    "`with tf.train.MonitoredTrainingSession(hooks=hooks, config=config) as session:`",
-)
+@error("hooks-unread", "{0}, so nothing is broadcast and the ranks train from {1} weights", "{2}")
 def hooks_unread(program: Training) -> Found:
     """Hooks that no session runs."""
     script = program.script
+    if "BroadcastGlobalVariablesHook" not in script.called:
+        return
     plain = [
         call for call in script.calls if re.fullmatch(r"\w+\.(compat\.v1\.)?(Interactive)?Session", dotted(call.func))
     ]
-    if "BroadcastGlobalVariablesHook" in script.called and plain and not script.called & RUN_HOOKS:
-        yield (plain[0],)
-
-
-@error(
-    "hooks-unread",
-    "this session gets no `hooks`, so nothing is broadcast and the ranks train from other weights",
-    "`MonitoredTrainingSession(hooks=hooks, …)`",
-)
-def hooks_not_given(program: Training) -> Found:
-    """A monitored session without the hook that broadcasts."""
-    script = program.script
-    for call in script.calls_of(MONITORED[0]) if "BroadcastGlobalVariablesHook" in script.called else ():
+    if plain and not script.called & RUN_HOOKS:
+        fix = "`with tf.train.MonitoredTrainingSession(hooks=hooks, config=config) as session:`"
+        yield plain[0], "a plain session runs no hooks", "different", fix
+    for call in script.calls_of("MonitoredTrainingSession"):
         if given(call, "hooks", 4) is None and not unpacks(call):
-            yield (call,)
+            yield call, "this session gets no `hooks`", "other", "`MonitoredTrainingSession(hooks=hooks, …)`"
 
 
 @error(
@@ -173,32 +162,18 @@ def _appended(script: Script, assigned: ast.AST | None) -> list[ast.expr]:
     return [call.args[0] for call in sorted(calls, key=lambda call: call.lineno)]
 
 
-@warning(
-    "callback-order",
-    "`{0}` comes before the broadcast, when the ranks still have different weights",
-    f"put `{BROADCAST}(0)` first in the list",
-)
-def callback_before_broadcast(program: Training) -> Found:
+@warning("callback-order", "`{0}` comes before the {1}", "put `{2}")
+def callback_order(program: Training) -> Found:
     """Callbacks in an order that makes ranks differ."""
+    first = (BROADCAST, (*READ_METRICS, AVERAGE, *OF_RATE))
     for order, names in _ordered_callbacks(program.script):
-        place = names.index(BROADCAST) if BROADCAST in names else 0
-        before = [name for name in names[:place] if name in (*READ_METRICS, AVERAGE, *OF_RATE)]
-        if before:
-            yield order[place], before[0]
-
-
-@warning(
-    "callback-order",
-    "`{0}` comes before the average, so it reads the metrics of its own rank only",
-    f"put `{AVERAGE}()` before it",
-)
-def callback_before_average(program: Training) -> Found:
-    """Callbacks that read metrics before these are averaged."""
-    for order, names in _ordered_callbacks(program.script):
-        place = names.index(AVERAGE) if AVERAGE in names else 0
-        before = [name for name in names[:place] if name in READ_METRICS]
-        if before:
-            yield order[place], before[0]
+        for callback, later in (first, (AVERAGE, READ_METRICS)):
+            place = names.index(callback) if callback in names else 0
+            for name in [name for name in names[:place] if name in later][:1]:
+                why = "average, so it reads the metrics of its own rank only", f"{AVERAGE}()` before it"
+                if callback == BROADCAST:
+                    why = "broadcast, when the ranks still have different weights", f"{BROADCAST}(0)` first in the list"
+                yield order[place], name, *why
 
 
 @error(

@@ -14,6 +14,7 @@ from provision.lint.syntax import Script, given, last, number_of, value_of
 from provision.lint.training_script import Training
 from provision.profile.arch import Arch
 from provision.profile.site import Site
+from provision.wording import count
 
 
 def _threads_of(job: JobScript, name: str) -> int | None:
@@ -44,30 +45,20 @@ def _node(job: JobScript, arch: Arch) -> tuple[int, int]:
     return max(1, ranks), threads
 
 
-@error(
-    "threads",
-    "{0} rank{1} × {2} threads, but the job uses {3} threads of a node",
-    f"set `{OMP}={{4}}` or less",
-)
+@error("threads", "{0} × {1} threads, {2} {3} threads{4}", "{5}")
 def too_many_threads(job: JobScript, site: Site, arch: Arch) -> Found:
     """More threads than a node has."""
     (ranks, threads), openmp = _node(job, arch), _openmp(job)
-    if arch.node and openmp and openmp[0] * ranks > threads:
-        yield openmp[1], ranks, "s" * (ranks > 1), openmp[0], threads, max(1, threads // ranks)
-
-
-@error(
-    "threads",
-    "{0} rank{1} × {2} threads, which the modules set, but a node has {3} threads",
-    f"fewer ranks on each node, or `export {OMP}={{4}}` after the modules",
-)
-def too_many_threads_of_modules(job: JobScript, site: Site, arch: Arch) -> Found:
-    """More threads than a node has, by the value of a module."""
-    ranks, threads = _node(job, arch)
-    many = arch.threads.owner == "module" and arch.threads.omp * ranks > threads
-    if arch.node and many and _openmp(job) is None:
+    number = openmp[0] if openmp else arch.threads.omp if arch.threads.owner == "module" else 0
+    if arch.node is None or number * ranks <= threads:
+        return
+    each, most = count(ranks, "rank"), max(1, threads // ranks)
+    if openmp:
+        yield openmp[1], each, number, "but the job uses", threads, " of a node", f"set `{OMP}={most}` or less"
+    else:
         place = job.launches[-1].line if job.launches else job.line_of("ntasks-per-node", "ntasks")
-        yield place, ranks, "s" * (ranks > 1), arch.threads.omp, threads, max(1, threads // ranks)
+        fix = f"fewer ranks on each node, or `export {OMP}={most}` after the modules"
+        yield place, each, number, "which the modules set, but a node has", threads, "", fix
 
 
 @error("threads", "{0}", f"lower `{INTER}` or `{INTRA}`")

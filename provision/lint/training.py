@@ -41,5 +41,5 @@ def read_training(text: str, file: str, beside: Mapping[str, str] | None = None)
         together=read_together({file: script, **modules}) if readable else Together(),
     )
     training.downloads = downloads(script)
-    training.findings = sort_findings(find({"program": training}, "program"))
+    training.findings = sort_findings(find({"program": training, "site": None, "script": None}, "program"))
     return training

@@ -3,54 +3,39 @@
 from __future__ import annotations
 
 from provision.profile.arch import Arch
+from provision.profile.scheduler import SchedulerName
 from provision.profile.site import Site
 
-
-def write_directive(site: Site, arch: Arch, word: str, value: str | None = None) -> str:
-    """The directive for a key of `[archs.<arch>.job]`, or for `nodes`, with the value of the profile or a place for one."""
-    value = value or _value(site, arch, word)
-    match site.scheduler.name:
-        case "pbs":
-            options = {
-                "account": f"-A {value}",
-                "partition": f"-q {value}",
-                "time": f"-l walltime={value}",
-                "filesystems": f"-l filesystems={value.replace(',', ':')}",
-                "nodes": f"-l select={value}",
-                "constraint": f"-l select=NODES:{value}",
-                "memory": f"-l select=NODES:mem={value}B",
-            }
-            return f"#PBS {options.get(word, f'-l {word}={value}')}"
-        case "cobalt":
-            options = {
-                "account": f"-A {value}",
-                "partition": f"-q {value}",
-                "time": f"-t {value}",
-                "nodes": f"-n {value}",
-            }
-            key = "filesystems=" if word == "filesystems" else ""
-            return f"#COBALT {options.get(word, f'--attrs {key}{value}')}"
-        case "slurm" | "none":
-            pass
-    key = {"filesystems": "licenses", "memory": "mem-per-cpu" if site.scheduler.memory == "per-cpu" else "mem"}.get(
-        word, word
-    )
-    return f"#SBATCH --{key}={value}"
+# The directive for each key of `[archs.<arch>.job]`, and for `nodes`; `*` is that of all other keys.
+FORMS: dict[SchedulerName, dict[str, str]] = {
+    "pbs": {
+        "account": "#PBS -A {1}",
+        "partition": "#PBS -q {1}",
+        "time": "#PBS -l walltime={1}",
+        "nodes": "#PBS -l select={1}",
+        "constraint": "#PBS -l select=NODES:{1}",
+        "memory": "#PBS -l select=NODES:mem={1}B",
+        "*": "#PBS -l {0}={1}",
+    },
+    "cobalt": {
+        "account": "#COBALT -A {1}",
+        "partition": "#COBALT -q {1}",
+        "time": "#COBALT -t {1}",
+        "nodes": "#COBALT -n {1}",
+        "filesystems": "#COBALT --attrs filesystems={1}",
+        "*": "#COBALT --attrs {1}",
+    },
+    "slurm": {"filesystems": "#SBATCH --licenses={1}", "*": "#SBATCH --{0}={1}"},
+}
 
 
-def _value(site: Site, arch: Arch, word: str) -> str:
-    """The value of the profile; a word in capitals if it has none."""
-    job = arch.job
-    if word == "filesystems":
-        return ",".join(job.filesystems) or "FILESYSTEMS"
-    if word == "memory" and job.memory and site.scheduler.memory == "per-node":
-        return f"{int(job.memory[:-1]) * max(1, job.cpus_per_task)}{job.memory[-1]}"
-    values = {
-        "account": job.account,
-        "partition": job.partition,
-        "qos": job.qos,
-        "constraint": job.constraint,
-        "memory": job.memory,
-        "time": job.time,
-    }
-    return values.get(word) or word.upper()
+def write_directive(site: Site, arch: Arch, key: str, value: str | None = None) -> str:
+    """The directive for a key, with the value of the profile, or the key in capitals if it has none."""
+    job, scheduler = arch.job, site.scheduler
+    if key == "memory" and job.memory and scheduler.memory == "per-node":
+        value = value or f"{int(job.memory[:-1]) * max(1, job.cpus_per_task)}{job.memory[-1]}"
+    given = value or getattr(job, key, None) or key.upper()
+    text = given if isinstance(given, str) else (":" if scheduler.name == "pbs" else ",").join(given)
+    forms = FORMS.get(scheduler.name, FORMS["slurm"])
+    word = {"memory": "mem-per-cpu" if scheduler.memory == "per-cpu" else "mem"}.get(key, key)
+    return forms.get(key, forms["*"]).format(word, text)
