@@ -1,11 +1,14 @@
-"""Reads the options of a directive, with the long names that the rules use for every scheduler."""
+"""The options of directives, with the long names that the rules use for every scheduler: as scripts have them, and as a finding
+proposes to add them."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
 
+from provision.profile.arch import Arch
 from provision.profile.scheduler import SchedulerName
+from provision.profile.site import Site
 
 # The long names of the one-letter options of each scheduler. No rule uses the options that are missing here.
 SHORT: dict[SchedulerName, dict[str, str]] = {
@@ -26,6 +29,13 @@ SHORT: dict[SchedulerName, dict[str, str]] = {
     "pbs": {"-A": "account", "-q": "partition", "-N": "job-name", "-o": "output", "-W": "attributes"},
     "cobalt": {"-n": "nodes", "-t": "time", "-q": "partition", "-A": "account", "-O": "output"},
     "none": {},
+}
+# How PBS spells what has no option of its own.
+RESOURCES = {
+    "time": "walltime={}",
+    "nodes": "select={}",
+    "constraint": "select=NODES:{}",
+    "memory": "select=NODES:mem={}B",
 }
 
 
@@ -75,3 +85,21 @@ def _attributes(text: str) -> Iterator[tuple[str, str]]:
         name, _, value = part.partition("=")
         if name == "filesystems":
             yield name, value
+
+
+def write_directive(site: Site, arch: Arch, key: str, value: str | None = None) -> str:
+    """The directive for a key of `[archs.<arch>.job]`, or for `nodes`, with this value, that of the profile, or none."""
+    job, scheduler = arch.job, site.scheduler
+    if key == "memory" and job.memory and scheduler.memory == "per-node":
+        value = value or f"{int(job.memory[:-1]) * max(1, job.cpus_per_task)}{job.memory[-1]}"
+    given = value or getattr(job, key, None) or key.upper()
+    text = given if isinstance(given, str) else (":" if scheduler.name == "pbs" else ",").join(given)
+    short = next((option for option, name in SHORT[scheduler.name].items() if name == key), None)
+    if scheduler.name == "pbs":
+        return f"#PBS {short} {text}" if short else f"#PBS -l {RESOURCES.get(key, f'{key}={{}}').format(text)}"
+    if scheduler.name == "cobalt":
+        return (
+            f"#COBALT {short} {text}" if short else f"#COBALT --attrs {'filesystems=' * (key == 'filesystems')}{text}"
+        )
+    memory = "mem-per-cpu" if scheduler.memory == "per-cpu" else "mem"
+    return f"#SBATCH --{({'filesystems': 'licenses', 'memory': memory}).get(key, key)}={text}"

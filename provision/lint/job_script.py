@@ -6,6 +6,7 @@ folder of the script; all others stay as they are.
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +14,7 @@ from typing import NamedTuple
 
 from provision.knowledge.whole_numbers import whole_number
 from provision.lint.directive_options import read_options
+from provision.lint.imports import parse
 from provision.lint.shell_lines import ASSIGNMENT, SHELLS, Command, Line, base, read_commands, read_lines
 from provision.profile.scheduler import SchedulerName
 
@@ -283,3 +285,16 @@ def _assign(script: JobScript, line: Line) -> None:
             script.variables[word] = replace(script.variables[word], exported=True)
         elif not exported:
             break
+
+
+def is_program(text: str, name: str) -> bool:
+    """Whether this text is a Python program and no job script. A program with directives is a job script that Python runs."""
+    if re.search(r"^[ \t]*#(SBATCH|PBS|COBALT)[ \t]", text, re.MULTILINE):
+        return False
+    if text.startswith("#!"):
+        return "python" in text.split("\n", 1)[0]
+    tree = parse(text) if name == "-" else None
+    defines = (ast.Import, ast.ImportFrom, ast.FunctionDef, ast.ClassDef)
+    return name.endswith(".py") or (
+        isinstance(tree, ast.Module) and any(isinstance(node, defines) for node in tree.body)
+    )

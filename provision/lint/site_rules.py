@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from provision.jobs.limits import refusals
 from provision.jobs.scheduler_request import batch_for
 from provision.lint.arch_choice import features, queues_of, unknown_features, unknown_queue
+from provision.lint.directive_options import write_directive
 from provision.lint.job_script import TOP, JobScript
 from provision.lint.rule import Found, advice, error, warning
 from provision.lint.shell_lines import Command
 from provision.lint.training_script import Training
-from provision.lint.written_directives import write_directive
 from provision.model.shape import Shape
 from provision.profile.arch import Arch
 from provision.profile.job import Job

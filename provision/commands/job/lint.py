@@ -36,8 +36,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.errors import LintError
     from provision.lint import count_findings, sort_findings
     from provision.lint.job_rules import count_rules, lint_job, lint_program
-    from provision.lint.job_script import read_script
-    from provision.lint.kinds import is_program
+    from provision.lint.job_script import is_program, read_script
     from provision.machine.configuration import shipped
     from provision.machine.files.disk import read_exactly
 
