@@ -176,6 +176,13 @@ def test_a_fault_against_saga_is_found_without_an_arch(old: str, new: str, rule:
     assert found_at(SLURM, old, new, rule, training="", site="sigma2-saga") == ("job.sh", line)
 
 
+def test_without_an_arch_only_what_is_wrong_at_each_arch_is_reported() -> None:
+    text = "#!/bin/bash\n#SBATCH --account=a --time=01:00:00 --nodes=1 --ntasks-per-node=1 --gpus-per-node=1\n"
+    text += "#SBATCH --cpus-per-task=30 --mem-per-cpu=2G\nset -e\nsrun --cpus-per-task=30 ./x\n"
+    for arch, wrong in ((None, False), ("accel", True), ("a100", False)):  # their nodes have 24 and 32 CPUs
+        assert ("cpus" in in_job(text, site="sigma2-saga", arch=arch)) is wrong
+
+
 def test_memory_of_a_whole_node_counts_as_memory() -> None:
     assert in_job(replace_once(SLURM, "--mem-per-cpu=8G", "--mem=192G"), "", site="sigma2-saga") == {}
 
@@ -337,6 +344,7 @@ WORKERS = "import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrateg
             ("job.sh", 4),
         ),
         (ONE.replace("gpus-per-task=1", "gpus=4"), PLAIN, "one-of-many-gpus", ("job.sh", 6)),
+        (ONE.replace("--nodes=1", "--nodes=2"), MIRRORED, "mirrored-nodes", ("job.sh", 4)),
         *((OF_2_21, PLAIN + line, "keras-3-names", TRAIN_4) for line in KERAS_3_NAMES),
         (ONE.replace("2.11.0", "2.2.0"), WORKERS, "multiworker-version", ("train.py", 2)),
         (OF_2_21, MIRRORED.replace("Mirrored", "MultiWorkerMirrored"), "multiworker-keras-3", ("train.py", 7)),
