@@ -31,10 +31,12 @@ OF_MODEL = ("model", "saver", "checkpoint", "ckpt", "net")
 
 def _import_of_whole(program: Training) -> int | None:
     """The line that imports Horovod for TensorFlow, if every part of a program that trains was read."""
-    modules = (module for script in program.scripts for imported in script.imports for module in imported.modules)
-    of_tensorflow = any(module.startswith(("horovod.tensorflow", "horovod.keras")) for module in modules)
-    whole = program.horovod and program.together.is_whole and program.script.runs and of_tensorflow
-    return min(program.aliases.values(), default=1) if whole and program.called & set(TRAINS) else None
+    trains = program.horovod and program.called & set(TRAINS)
+    if not trains or not program.script.runs or not program.is_whole:
+        return None
+    modules = {name for script in program.scripts.values() for one in script.imports for name in one.modules}
+    of_tensorflow = any(name.startswith(("horovod.tensorflow", "horovod.keras")) for name in modules)
+    return min(program.aliases.values(), default=1) if of_tensorflow else None
 
 
 def _of_horovod(program: Training) -> list[ast.Attribute]:

@@ -7,7 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from provision.lint.imports import Import, read_imports
 
@@ -98,12 +98,15 @@ class Script:
 
     def __init__(self, tree: ast.AST) -> None:
         self.nodes: list[ast.AST] = list(ast.walk(tree))
+        self._of: dict[type[ast.AST], list[Any]] = {}
+        for node in self.nodes:
+            self._of.setdefault(type(node), []).append(node)
         self.calls: list[ast.Call] = self.of(ast.Call)
         self.called: set[str] = {last(call) for call in self.calls}
 
     def of(self, kind: type[Node]) -> list[Node]:
         """The nodes of this kind."""
-        return [node for node in self.nodes if isinstance(node, kind)]
+        return self._of.get(kind, [])
 
     def calls_of(self, *names: str) -> list[ast.Call]:
         """The calls of functions with these names, of whatever module or object."""

@@ -33,7 +33,7 @@ def tensorflow_names(script: Script) -> tuple[set[str], set[str]]:
     """The names under which TensorFlow is imported, and those of its `compat.v1`."""
     plain: set[str] = set()
     old: set[str] = set()
-    for node in script.nodes:
+    for node in (*script.of(ast.Import), *script.of(ast.ImportFrom), *script.of(ast.Assign)):
         match node:
             case ast.Import(names=names):
                 plain |= {alias.asname or alias.name for alias in names if alias.name == "tensorflow"}

@@ -8,7 +8,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from provision.lint.imports import BY_NAME, files_of
 from provision.lint.syntax import KNOWN_MODULES, Script, dotted, first_part, last, value_of
@@ -44,50 +43,23 @@ HARMLESS = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Together:
-    """What a program uses to work together with other processes, and what may hide it."""
-
-    uses: frozenset[str] = frozenset()
-    """Kinds of jobs whose way of training the program uses, and names of other ways."""
-    doubts: tuple[str, ...] = ()
-    """Why the program may train together in a way that was not seen; the first is the clearest."""
-    apart: bool = False
-    """Whether words of the code let each process have its own work on purpose."""
-    is_whole: bool = True
-    """Whether every part of the program was read, apart from packages that are known to hold none."""
-
-
 def uses_horovod(module: str) -> bool:
     """Whether a module is a part of Horovod that training scripts import."""
     first, *rest = module.split(".")
     return first == "horovod" and bool(rest) and rest[0] not in STARTERS
 
 
-def read_together(scripts: Mapping[str, Script]) -> Together:
-    """What the scripts of a program, by their paths, use to work together. The first is the training script."""
-    uses: set[str] = set()
-    doubts: dict[str, None] = {}
-    apart, is_whole = False, True
-    for file, script in scripts.items():
-        uses.update(_uses(script))
-        unread = [(line, f"imports `{name}`, which was not read") for line, name in _unread(script, file, scripts)]
-        is_whole = is_whole and not unread
-        doubts.update(dict.fromkeys(f"line {line} of `{file}` {what}" for line, what in (*unread, *_doubts(script))))
-        apart = apart or any(APART.search(word) for word in (*script.names, *script.texts, *script.modules))
-    return Together(uses=frozenset(uses), doubts=tuple(doubts), apart=apart, is_whole=is_whole)
-
-
-def _unread(script: Script, file: str, scripts: Mapping[str, Script]) -> Iterator[tuple[int, str]]:
-    """The imports that may be a part of the program, and that are not among these scripts."""
+def unread(script: Script, file: str, scripts: Mapping[str, Script]) -> Iterator[tuple[int, str]]:
+    """The imports that may be a part of a program, and that are not among its scripts, of which the first is the program."""
     program = next(iter(scripts))
     for imported in script.imports:
         first = imported.module.partition(".")[0]
         if first not in KNOWN_MODULES and not any(path in scripts for path in files_of(imported, file, program)):
-            yield imported.line, imported.module
+            yield imported.line, f"imports `{imported.module}`, which was not read"
 
 
-def _uses(script: Script) -> Iterator[str]:
+def uses(script: Script) -> Iterator[str]:
+    """The kinds of jobs whose way of training a script uses, and names of other ways."""
     names = script.names | {text for call in script.calls_of("getattr") for text in _texts(call)}
     modules = {module for imported in script.imports for module in imported.modules}
     first = {module.partition(".")[0] for module in modules}
@@ -107,7 +79,7 @@ def _uses(script: Script) -> Iterator[str]:
         yield from (f"`{name}`" for name in sorted((names | {name.rpartition(".")[2] for name in modules}) & OF_OTHERS))
 
 
-def _doubts(script: Script) -> Iterator[tuple[int, str]]:
+def doubts(script: Script) -> Iterator[tuple[int, str]]:
     """The lines that may bring in something that the linter does not see, with what they do."""
     for text, line in script.texts.items():
         if RANKS.fullmatch(text):

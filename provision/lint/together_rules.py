@@ -33,13 +33,12 @@ OF_SEVERAL_GPUS = {"--gpus", "--sweep", "--out"}
 )
 def ranks_alone(job: JobScript, program: Training, start: Start | None) -> Found:
     """Several ranks of a program that uses nothing to train together."""
-    together = program.together
-    seen = program.trains is not None and program.uses_tensorflow and not together.uses and not together.doubts
+    seen = program.trains is not None and program.uses_tensorflow and not program.uses and not program.doubts
     if start is None or not seen or _kind(job, start) or not starts_several(job, start.command):
         return
     # The command may give each rank something of its own: a number in its arguments, or another program.
     divided = re.search(r"--multi-prog|%t|RANK|PROCID|LOCALID|NODEID|TASK_PID", job.filled(start.command.line.text))
-    if not divided and (not together.apart or any("horovod" in name.lower() for _, name in job.modules)):
+    if not divided and (not program.apart or any("horovod" in name.lower() for _, name in job.modules)):
         yield (Shown(program.trains or 1, start.command.line.text),)
 
 
@@ -59,12 +58,12 @@ def _kind(job: JobScript, start: Start | None) -> tuple[str, list[str]] | None:
 def _other_ways(job: JobScript, program: Training, start: Start | None) -> Iterator[tuple[str, str, str | None, str]]:
     """If the program trains in another way than its kind of job: the kind, that way, the first doubt, and the right command."""
     kind, command = _kind(job, start) or ("", [])
-    uses = program.together.uses
+    uses = program.uses
     if not kind or kind in uses:
         return
     others = [name for name in NEEDS if name in uses]
     libraries = [f"it uses {name}" for name in sorted(uses - set(NEEDS))]
-    doubt = next(iter((*program.together.doubts, *libraries)), None)
+    doubt = next(iter((*program.doubts, *libraries)), None)
     yield kind, others[-1] if others else "", doubt, _command(command, others[-1] if others else "single")
 
 

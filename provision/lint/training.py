@@ -17,7 +17,6 @@ from provision.lint.data_rules import downloads
 from provision.lint.imports import parse
 from provision.lint.rule import find
 from provision.lint.syntax import Script
-from provision.lint.together import Together, read_together
 from provision.lint.training_script import Training
 
 __all__ = ["Training", "read_training"]
@@ -29,16 +28,14 @@ def read_training(text: str, file: str, beside: Mapping[str, str] | None = None)
     `beside` are the texts of the modules that it imports from its folder, by their paths.
     """
     tree = parse(text)
-    trees = {path: parse(other) for path, other in (beside or {}).items()}
-    modules = {path: Script(other) for path, other in trees.items() if isinstance(other, ast.Module)}
+    trees = {path: parse(other) for path, other in beside.items()} if beside and isinstance(tree, ast.Module) else {}
     script = Script(tree if isinstance(tree, ast.Module) else ast.Module([], []))
-    readable = isinstance(tree, ast.Module)
+    modules = {path: Script(other) for path, other in trees.items() if isinstance(other, ast.Module)}
     training = Training(
         file=file,
         source=tuple(text.splitlines()),
-        scripts=(script, *(modules.values() if readable else ())),
+        scripts={file: script, **modules},
         error=None if isinstance(tree, ast.Module) else tree,
-        together=read_together({file: script, **modules}) if readable else Together(),
     )
     training.downloads = downloads(script)
     training.findings = sort_findings(find({"program": training, "site": None, "script": None}, "program"))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
 from provision.lint import Finding
 from provision.lint.syntax import TRAINS, Script
-from provision.lint.together import Together, uses_horovod
+from provision.lint.together import APART, doubts, unread, uses, uses_horovod
 
 
 class Download(NamedTuple):
@@ -29,38 +29,62 @@ class Training:
 
     file: str
     source: tuple[str, ...]
-    scripts: tuple[Script, ...]
-    """The syntax tree of the training script, then those of the modules."""
+    scripts: dict[str, Script]
+    """The syntax tree of the training script, then those of the modules, by their paths."""
     error: Exception | None = None
     """Why the script has no syntax tree."""
-    together: Together = field(default_factory=Together)
-    """What they use to work together with other processes, and what may hide it."""
     downloads: tuple[Download, ...] = ()
     findings: tuple[Finding, ...] = ()
 
     @property
     def script(self) -> Script:
         """The syntax tree of the training script."""
-        return self.scripts[0]
+        return self.scripts[self.file]
 
     def row(self, line: int) -> str:
         """A line of the training script."""
         return self.source[line - 1].strip() if 0 < line <= len(self.source) else ""
 
+    @cached_property
+    def uses(self) -> set[str]:
+        """The kinds of jobs whose way of training it uses, and names of other ways to train with several processes."""
+        return {name for script in self.scripts.values() for name in uses(script)}
+
+    @cached_property
+    def doubts(self) -> tuple[str, ...]:
+        """Why it may train together in a way that was not seen; the first is the clearest."""
+        found = (
+            f"line {line} of `{file}` {what}"
+            for file, script in self.scripts.items()
+            for line, what in (*unread(script, file, self.scripts), *doubts(script))
+        )
+        return tuple(dict.fromkeys(found))
+
+    @property
+    def apart(self) -> bool:
+        """Whether words of the code let each process have its own work on purpose."""
+        words = (word for one in self.scripts.values() for word in (*one.names, *one.texts, *one.modules))
+        return any(APART.search(word) for word in words)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every part of the program was read, apart from packages that are known to hold none."""
+        return not any(True for file, script in self.scripts.items() for _ in unread(script, file, self.scripts))
+
     @property
     def horovod(self) -> bool:
         """Whether it uses Horovod."""
-        return "horovod" in self.together.uses
+        return "horovod" in self.uses
 
     @property
     def multiworker(self) -> bool:
         """Whether it uses MultiWorkerMirroredStrategy."""
-        return "multiworker" in self.together.uses
+        return "multiworker" in self.uses
 
     @property
     def mirrored(self) -> bool:
         """Whether it uses MirroredStrategy, and not the one of several workers."""
-        return "mirrored" in self.together.uses and not self.multiworker
+        return "mirrored" in self.uses and not self.multiworker
 
     @property
     def multiworker_by_slurm(self) -> bool:
@@ -70,22 +94,22 @@ class Training:
     @cached_property
     def names(self) -> set[str]:
         """All names, attributes and names of arguments in the code."""
-        return set().union(*(script.names | script.keywords for script in self.scripts))
+        return set().union(*(script.names | script.keywords for script in self.scripts.values()))
 
     @cached_property
     def texts(self) -> set[str]:
         """All texts in the code."""
-        return set().union(*(script.texts for script in self.scripts))
+        return set().union(*(script.texts for script in self.scripts.values()))
 
     @cached_property
     def called(self) -> set[str]:
         """The names of all functions that are called."""
-        return set().union(*(script.called for script in self.scripts))
+        return set().union(*(script.called for script in self.scripts.values()))
 
     @cached_property
     def modules(self) -> set[str]:
         """The first parts of the names of all imported modules."""
-        return {name.partition(".")[0] for script in self.scripts for name in script.modules}
+        return {name.partition(".")[0] for script in self.scripts.values() for name in script.modules}
 
     @property
     def uses_tensorflow(self) -> bool:
