@@ -105,7 +105,6 @@ def burst_buffer(job: JobScript, site: Site) -> Found:
 def _register(key: str, options: tuple[str, ...], title: str, finds: str) -> None:
     """The rule about a key that the site may require or forbid, and that its queues and nodes may refuse."""
 
-    @error(key, "{0}", "{1}", finds)
     def wanted(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
         value, site_has = job.value(*options), f"site `{site.name}`"
         if key in site.scheduler.required and value is None:
@@ -115,9 +114,11 @@ def _register(key: str, options: tuple[str, ...], title: str, finds: str) -> Non
             message = f"{site_has} forbids {title} in a job, but this one has `{value}`"
             yield job.line_of(*options), message, "remove it; the scheduler chooses"
 
-    @error(key, "{0}", "{1}")
     def refused(job: JobScript, site: Site, arch: Arch) -> Found:
         yield from ((job.line_of(*options), *said) for subject, *said in _refused(job, site, arch) if subject == key)
+
+    for check in (*((wanted,) if title else ()), *((refused,) if key in FIXES else ())):
+        error(key, "{0}", "{1}", finds)(check)
 
 
 for _key, _row in KEYS.items():
