@@ -97,6 +97,11 @@ def site_file(folder: Path, shipped: str, *replacements: tuple[str, str], name: 
     return str(path)
 
 
+def module_init(path: object) -> tuple[str, str]:
+    """The file that starts the module system, for a profile that has it from what it extends."""
+    return ("[scheduler]\n", f'[modules]\ninit = "{path}"\n\n[scheduler]\n')
+
+
 def real_modules(tree: ModuleTree) -> tuple[tuple[str, str], ...]:
     """The module names of the example site, as this machine's compiler and MPI have them."""
     return (("gcc/12.2.0", tree.gcc), ("mpich/4.0.2", tree.mpich), ("python/3.11", tree.python))

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from parts.modules import ENVIRONMENT_MODULES, ModuleTree, bash
-from parts.provision import site_file
+from parts.provision import module_init, site_file
 from parts.site_modules import SiteModules
 from parts.standins import stand_ins
 from parts.tiny import add_stack, make_site
@@ -35,7 +35,7 @@ def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(module_tree: ModuleTre
     modules.add("gcc/8.3.0", "gcc")
     modules.add("cray-python/3.6.1.1", "python/3.6")
     changes = [
-        ("/opt/modules/default/init/bash", str(modules.init)),
+        module_init(modules.init),
         ('target = "mic_knl"', 'target = "x86_64_v3"'),
         # One machine is one host, whatever stands in for aprun.
         ("proof = { nodes = 2, ranks_per_node = 1,", "proof = { nodes = 1, ranks_per_node = 2,"),

@@ -26,7 +26,7 @@ from parts import site_nodes
 from parts.examples import Place as Examples
 from parts.fixtures import share
 from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, bash
-from parts.provision import Tool, messages_of, site_file
+from parts.provision import Tool, messages_of, module_init, site_file
 from parts.site_modules import SiteModules
 from parts.slurm import SlurmCluster, missing_programs
 from parts.tiny import add_stack, make_site
@@ -218,14 +218,14 @@ def cori(make: Make, module_tree: ModuleTree, small_packages: bool, tmp_path_fac
     modules.add_cray_compilers("PrgEnv-gnu/6.0.5")
     modules.add("python/3.7-anaconda-2019.07", "python/3.7")
     changes = [
-        ("/opt/modules/default/init/bash", str(modules.init)),
+        module_init(modules.init),
         ('target = "haswell"', TARGET),
         ('target = "mic_knl"', TARGET),
     ]
     if not small_packages:  # with TensorFlow's own package, which has Eigen alone
         changes += [
             ('stack = "tensorflow-1.15.2-intel"', 'stack = "tensorflow-1.15.5"'),
-            (f'{TARGET}\nmath = "onednn"', TARGET),
+            ('math = "onednn"  ', '# math = "onednn"  '),
             (' "archs.*.math",', ""),
         ]
     return make("nersc-cori", modules, "3.7", *changes)
@@ -364,7 +364,7 @@ def test_perlmutter_by_crays_wrappers_and_module_reset(
         "nersc-perlmutter",
         modules,
         "3.11",
-        ("/usr/share/lmod/lmod/init/bash", str(modules.init)),
+        module_init(modules.init),
         ('target = "zen3"', TARGET),
         ("cores = 128, threads = 256", "cores = 4, threads = 8"),  # 64 threads a rank on two real cores take minutes
     )
