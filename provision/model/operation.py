@@ -46,14 +46,6 @@ class Remove:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ResumeCompile:
-    """Remove the folder in which a wheel is compiled, unless it has objects of the wheel with this key that can be used."""
-
-    folder: str
-    key: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FetchSource:
     """Make sure that a source package with one of these hashes is at `path`; if it is not, run `download`.
 
@@ -77,16 +69,11 @@ class PatchFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unpack:
-    """Unpack the source package at `path` into `folder`, and apply these patches in order.
-
-    If `folder` is there already, files that are as they should be stay as they are, and so do those whose path begins with
-    `keep`; all others are removed.
-    """
+    """Unpack the source package at `path` into `folder`, which does not exist, and apply these patches in order."""
 
     path: str
     folder: str
     patches: tuple[PatchFile, ...]
-    keep: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -273,7 +260,6 @@ Operation = (
     Command
     | WriteFile
     | Remove
-    | ResumeCompile
     | FetchSource
     | Unpack
     | KeepWheel

@@ -26,14 +26,10 @@ from provision.model.operation import (
     PatchFile,
     PlaceData,
     Remove,
-    ResumeCompile,
     Unpack,
     WriteFile,
 )
 from provision.profile.launcher import Launcher
-
-# Where setup.py has CMake compile, in the source: `build/temp.linux-x86_64-cpython-311/RelWithDebInfo`.
-OBJECTS = "build/temp"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +147,7 @@ def install(recipe: Recipe) -> tuple[Operation, ...]:
 
 
 def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
-    """Horovod from its source package, in a separate folder, into the cache of wheels. A killed one goes on with its objects."""
+    """Horovod from its source package, in a separate folder, into the cache of wheels."""
     build, tools = recipe.build, recipe.build / "tools"
     requirements, source = build / "horovod.txt", recipe.layout.sources / source_name(horovod.source)
     gpu, in_prefix = horovod.gpu, "/" not in horovod.mpicxx
@@ -173,8 +169,7 @@ def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
     elif gpu:
         environ["HOROVOD_NCCL_LIB"] = str(PurePosixPath(gpu.nccl_library).parent)
     return (
-        ResumeCompile(folder=str(build), key=horovod.key),
-        *(Remove(path=str(build / name)) for name in ("tools", "tmp", "wheel")),
+        Remove(path=str(build)),
         WriteFile(path=str(requirements), text=horovod.source.text),
         WriteFile(path=str(build / "build.txt"), text=horovod.tools.without("horovod")),
         WriteFile(
@@ -205,7 +200,6 @@ def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
             patches=tuple(
                 PatchFile(name=patch.name, subject=patch.subject, text=patch.text) for patch in horovod.patches
             ),
-            keep=OBJECTS,
         ),
         recipe.on_node(
             Command(

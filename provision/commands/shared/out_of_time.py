@@ -12,7 +12,7 @@ from provision.machine.programs.time_limit import OutOfTime, interrupted_at_time
 if TYPE_CHECKING:
     from provision.profile.site import Site
 
-# A step that needs more time than the job has would go on for ever: only finished steps and compiled objects are kept.
+# A step that needs more time than the job has would go on for ever: only finished steps are kept.
 MOST_RESTARTS = 5
 
 

@@ -13,17 +13,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from provision.errors import CommandError, ProofError, ProvisionError, StoreError
+from provision.errors import CommandError, ProofError, ProvisionError
 from provision.launch.launchers import node_argv
 from provision.machine.files.disk import disk_error, write
 from provision.machine.files.durable import sync_file_system
 from provision.machine.files.file_tree import links_of, links_out
 from provision.machine.install.ranks import Ranks, loaded_environment
 from provision.machine.install.read_objects import inspect_objects
-from provision.machine.install.source_tree import apply_patches, replace_changed, unpack
+from provision.machine.install.source_tree import apply_patches, unpack
 from provision.machine.install.spack_steps import check_lock, run_spack, try_mpi
 from provision.machine.install.stray_data import place_data
-from provision.machine.install.unfinished_compile import resume, settle
 from provision.machine.network.ask_index import hidden_answers
 from provision.machine.network.fetching import fetch_packages
 from provision.machine.probes.installed_packages import PackageCounter
@@ -54,7 +53,6 @@ from provision.model.operation import (
     Prove,
     Publish,
     Remove,
-    ResumeCompile,
     RunSpack,
     Seal,
     TryMpi,
@@ -140,8 +138,6 @@ class Executor:
             raise
         except KeyboardInterrupt:
             self._failed(step, began, "interrupted")
-            with contextlib.suppress(OSError, StoreError):
-                settle(Path(self.store.layout.build(self.plan.environment)))
             raise
         spent = time.monotonic() - began
         self.seconds.setdefault(step.name, round(spent, 1))
@@ -182,17 +178,11 @@ class Executor:
                 write(Path(operation.path), operation.text, executable=operation.executable)
             case Remove():
                 self.store.remove(operation.path)
-            case ResumeCompile():
-                if resume(self.store, Path(operation.folder), operation.key):
-                    self._say(f"{run.step.name}: an interrupted build left objects; they are used again")
             case FetchSource():
                 self._fetch(run, operation)
             case Unpack():
-                fresh = f"{operation.folder}.unpacked"
-                self.store.remove(fresh)
-                unpack(Path(operation.path), Path(fresh))
-                apply_patches(Path(fresh), operation.patches, run.log)
-                replace_changed(Path(fresh), Path(operation.folder), operation.keep)
+                unpack(Path(operation.path), Path(operation.folder))
+                apply_patches(Path(operation.folder), operation.patches, run.log)
             case KeepWheel():
                 self.store.wheels.keep(operation.folder, operation.key, operation.abi)
             case InstallWheel():

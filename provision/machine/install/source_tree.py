@@ -6,10 +6,8 @@ import gzip
 import io
 import logging
 import lzma
-import os
 import re
 import shlex
-import shutil
 import tarfile
 import zlib
 from collections.abc import Sequence
@@ -82,38 +80,3 @@ def apply_patches(folder: Path, patches: Sequence[PatchFile], log: Path) -> None
         patch_ng.logger.removeHandler(handler)
         with open_own(log, append=True) as file:
             file.write(output.getvalue())
-
-
-def replace_changed(fresh: Path, folder: Path, keep: str) -> None:
-    """Make `folder` like `fresh`, which goes. Files with the same content keep their times, so a build tool keeps its objects.
-
-    What is in `folder` only is removed, except if its path begins with `keep`.
-
-    Raises:
-        OSError: a file cannot be moved or removed.
-    """
-    if not folder.is_dir():
-        fresh.rename(folder)
-        return
-    for place, folders, names in os.walk(folder, topdown=False):
-        for name in (*names, *folders):
-            path = Path(place, name)
-            relative = path.relative_to(folder)
-            if str(relative).startswith(keep) or (path.is_dir() and any(path.iterdir())):
-                continue
-            if path.is_dir() and not path.is_symlink():
-                path.rmdir()
-            elif path.is_symlink() or not _same(path, fresh / relative):
-                path.unlink()
-    for place, _, names in os.walk(fresh):
-        for name in names:
-            path = Path(place, name)
-            target = folder / path.relative_to(fresh)
-            if not target.exists():
-                target.parent.mkdir(parents=True, exist_ok=True)
-                path.rename(target)
-    shutil.rmtree(fresh)
-
-
-def _same(path: Path, other: Path) -> bool:
-    return other.is_file() and path.read_bytes() == other.read_bytes()
