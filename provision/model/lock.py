@@ -85,11 +85,6 @@ def parse_lock(text: str, path: str) -> Lock:
     return Lock(path=path, text=text, sha256=digest, input_sha256=header[1], pins=tuple(pins))
 
 
-def pins_in(text: str) -> tuple[Pin, ...]:
-    """The pinned packages in the text of a lock, or of a part of one without its header."""
-    return tuple(_read_entries(text)[0])
-
-
 def _read_entries(text: str) -> tuple[list[Pin], list[str]]:
     """The pins in the text, and what is wrong with its other lines."""
     pins: list[Pin] = []

@@ -79,6 +79,14 @@ def test_a_root_of_an_older_tool_is_listed_verified_rolled_back_and_pruned(tool:
     assert not (PLACE / "root" / "envs" / NEW).exists()
 
 
+def test_a_record_that_only_older_tools_write_is_verified_like_the_others(tool: Tool) -> None:
+    path = PLACE / "root" / "envs" / NEW / ".provision" / "provenance.json"
+    path.write_text(path.read_text() + "\n")
+    verified = json.loads(tool.run("verify", "--all", "--site", "both", "--json").stdout)
+    (broken,) = [one for one in verified["result"]["environments"] if one["condition"] == "broken"]
+    assert (broken["environment"], "provenance.json" in json.dumps(broken)) == (NEW, True)
+
+
 @pytest.mark.parametrize("system", [LMOD, ENVIRONMENT_MODULES], ids=["lmod", "environment-modules"])
 def test_a_module_of_an_older_tool_loads(tool: Tool, system: Any) -> None:
     if system is None:

@@ -72,8 +72,7 @@ def seal(
         if store.shared.admins.group() is not None:
             store.shared.make(records / "tests", below=records)
         _write_modulefiles(store, env, record)
-        cached = record.wheel is not None and store.wheels.has(record.wheel)
-        missing = write_bill(record, record_digest, records, store.wheels.find(record.wheel or "") if cached else None)
+        missing = write_bill(record, records)
         if missing:
             say(missing)
         head = ManifestHead(

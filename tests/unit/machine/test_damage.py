@@ -327,7 +327,7 @@ def test_a_missing_verdict_of_an_unfinished_environment_repeats_the_proof(unfini
     unfinished.assert_sound()
 
 
-@pytest.mark.parametrize("killed_after", ["manifest.txt", "activate.sh", "provenance.json", HEAD])
+@pytest.mark.parametrize("killed_after", ["manifest.txt", "activate.sh", bill_of_materials.SBOM, HEAD])
 def test_a_seal_that_was_killed_is_done_again(
     unfinished: Builder, monkeypatch: pytest.MonkeyPatch, killed_after: str
 ) -> None:
