@@ -6,12 +6,12 @@ the file that was opened, and every folder and link on the way to it.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import shlex
 import stat
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from provision.errors import ConfigError
 from provision.machine.configuration import search_path
@@ -79,21 +79,10 @@ def _site_groups(path: str, name: str, content: bytes, place: str | None) -> fro
                     continue
     found = set()
     for text in texts:
-        try:
-            found.add(grp.getgrnam(_group_in(text)).gr_gid)
-        except (KeyError, ValueError):
-            continue
+        # A profile without the key, with another kind of value, or not TOML names no group.
+        with contextlib.suppress(ConfigError, KeyError, TypeError, ValueError):
+            found.add(grp.getgrnam(parse(text.decode("utf-8"), "")["files"]["group"]).gr_gid)
     return frozenset(found)
-
-
-def _group_in(profile: bytes) -> str:
-    """The group that a profile names in `files.group`, or an empty text."""
-    try:
-        files: Mapping[str, Any] = parse(profile.decode("utf-8"), "").get("files", {})
-    except (ConfigError, UnicodeDecodeError):
-        return ""
-    group = files.get("group") if isinstance(files, Mapping) else None
-    return group if isinstance(group, str) else ""
 
 
 def _untrusted(path: str, name: str, strangers: Sequence[Stranger]) -> ConfigError:
