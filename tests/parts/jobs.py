@@ -61,8 +61,3 @@ def launched(text: str) -> list[str]:
     while lines[first - 1].endswith("\\"):
         first -= 1
     return lines[first : last + 1]
-
-
-def error_of(asked: UserJob) -> str:
-    """The message of a refusal."""
-    return refusal(asked).message

@@ -5,7 +5,6 @@ from __future__ import annotations
 import grp
 import json
 import os
-import pwd
 import shlex
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,6 @@ from parts.users import ATTACKER, VICTIM, Users
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.machine.configuration import search_path, shipped
 from provision.machine.configuration.permissions import read_configuration
-from provision.machine.files.who_may_write import entries_to
 from provision.machine.network.lock_compiler import compile_locks, inputs_of_locks
 from provision.model.facts import Interpreter
 
@@ -145,28 +143,6 @@ def test_a_link_on_the_way_is_followed_and_both_ways_are_judged(users: Users, wo
     assert profile.is_file()
 
 
-def private_account() -> pwd.struct_passwd:
-    """An account of this machine whose group has its name."""
-    for account in pwd.getpwall():
-        try:
-            group = grp.getgrgid(account.pw_gid)
-        except KeyError:
-            continue
-        if account.pw_uid and group.gr_name == account.pw_name:
-            return account
-    pytest.skip("no account of this machine has a private group")
-
-
-def test_the_owners_private_group_may_write(users: Users) -> None:
-    account = private_account()
-    profile = make_config(users, account.pw_uid)
-    for path in (profile, profile.parent, profile.parents[1]):
-        users.own(path, account.pw_uid, 0o775, account.pw_gid)
-    assert seen(users)["ok"]
-    users.own(profile, account.pw_uid, 0o664, USERS)
-    assert seen(users)["error"]["kind"] == "untrusted"
-
-
 def test_the_group_that_the_profile_names_may_write_once_the_owner_has_given_it_the_folder(
     users: Users, words: Words
 ) -> None:
@@ -192,23 +168,6 @@ def test_the_group_that_the_profile_names_may_write_once_the_owner_has_given_it_
     (line,) = json.loads(users.tool("stack", "list", "--json", **environ).stdout)["result"]["unreadable"]
     assert "group `users`" in line and f"`{stack}`" in line
     words("stack", line.replace(str(users.folder), "FOLDER"))
-
-
-def test_an_access_control_list_that_lets_another_user_write_is_found(users: Users, words: Words) -> None:
-    import struct
-
-    profile = make_config(users)
-    rows = ((1, 6, 2**32 - 1), (2, 6, ATTACKER), (4, 4, 2**32 - 1), (16, 6, 2**32 - 1), (32, 4, 2**32 - 1))
-    content = struct.pack("<I", 2) + b"".join(struct.pack("<HHI", *row) for row in rows)
-    try:
-        os.setxattr(profile, "system.posix_acl_access", content)
-    except OSError as error:
-        pytest.skip(f"the file system has no access control lists: {error}")
-    assert users.run(ATTACKER, "sh", "-c", f'echo >> "{profile}"').returncode == 0
-    error = seen(users)["error"]
-    assert f"user `{ATTACKER}`" in error["message"]
-    words("site", error["message"].replace(str(users.folder), "FOLDER"))
-    assert error["hint"] == f"`setfacl -x u:{ATTACKER} {profile}`"
 
 
 # Every kind of file
@@ -251,7 +210,7 @@ def test_each_kind_of_file_is_refused_if_others_may_write_it(
     assert not (tmp_path / "ran").exists()
 
 
-def test_patches_and_inputs_of_locks_are_judged_too(
+def test_patches_locks_and_their_inputs_are_judged_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Words
 ) -> None:
     for name in ("patches/horovod-9.9/0001-x.patch", "requirements/own.in", "requirements/own-py311.txt"):
@@ -260,29 +219,19 @@ def test_patches_and_inputs_of_locks_are_judged_too(
         path.write_text("x\n")
         path.chmod(0o666)
     monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path))
-    for load in (lambda: shipped.load_patches("9.9"), lambda: shipped.load_lock("own", "3.11")):
+    inputs, named = inputs_of_locks()
+    assert inputs == [named["own"]] == [tmp_path / "requirements" / "own.in"]
+    assert named["tensorflow-2.21.0"].parent == shipped.shipped_root() / "requirements"
+    nowhere = Interpreter(executable="/nosuch/python", version="3.11.0", tag="cp311", own_venv=True)
+    for load in (
+        lambda: shipped.load_patches("9.9"),
+        lambda: shipped.load_lock("own", "3.11"),
+        lambda: compile_locks(nowhere, inputs, upgrade=False),
+    ):
         with pytest.raises(ConfigError) as caught:
             load()
         assert caught.value.kind == "untrusted"
         words("build", caught.value.message)
-
-
-def test_an_input_that_others_may_write_is_refused_before_pip_reads_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Words
-) -> None:
-    source = tmp_path / "requirements" / "own.in"
-    source.parent.mkdir()
-    source.write_text("./evil\n")
-    source.chmod(0o666)
-    monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path))
-    inputs, named = inputs_of_locks()
-    assert (inputs, named["own"]) == ([source], source)
-    assert named["tensorflow-2.21.0"].parent == shipped.shipped_root() / "requirements"
-    nowhere = Interpreter(executable="/nosuch/python", version="3.11.0", tag="cp311", own_venv=True)
-    with pytest.raises(ConfigError) as caught:
-        compile_locks(nowhere, [source], upgrade=False)
-    assert caught.value.kind == "untrusted" and str(source) in caught.value.message
-    words("lock", caught.value.message)
 
 
 def test_shipped_files_are_not_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,17 +273,3 @@ def test_what_is_not_a_file_of_a_usual_size_is_refused_without_hanging(
         if words[0] == "plan":
             assert done.returncode == 2
             assert f"`{path}` cannot be read" in done.stderr
-
-
-def test_entries_lead_from_the_root_to_the_file_through_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "a").mkdir()
-    (tmp_path / "a" / "file").touch()
-    (tmp_path / "link").symlink_to("a")
-    monkeypatch.chdir(tmp_path)
-    paths = [entry.path for entry in entries_to("link/../a/file")]
-    assert paths[0] == "/"
-    home = str(tmp_path)
-    assert paths[-7:] == [home, f"{home}/link", home, f"{home}/a", home, f"{home}/a", f"{home}/a/file"]
-    (tmp_path / "circle").symlink_to("circle")
-    with pytest.raises(OSError, match="Too many levels"):
-        entries_to("circle")

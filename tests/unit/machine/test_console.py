@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from golden_files import Words
-from provision.errors import PlanError, ProvisionError
-from provision.machine.programs.streams import can_encode, replace_unknown_characters
+from provision.errors import PlanError
+from provision.machine.programs.streams import replace_unknown_characters
 from provision.machine.terminal.console import is_terminal, show_error
 from provision.machine.terminal.progress_lines import Plain, listener, shown_as_step
 from provision.model.event import Event
@@ -89,12 +89,6 @@ def test_a_table_is_drawn_on_a_terminal_that_moves_its_cursor(
     assert not is_terminal(io.StringIO())
 
 
-def test_an_error_has_its_evidence_its_log_and_its_hint_in_this_order() -> None:
-    error = ProvisionError("it failed", evidence=["line 1", "line 2"], log="/x.log", hint="`fix it`")
-    assert error.to_lines() == ["error: it failed", "  line 1", "  line 2", "  log: /x.log", "", "hint: `fix it`"]
-    assert ProvisionError("it failed").to_lines() == ["error: it failed"]
-
-
 @pytest.mark.parametrize(
     ("stream", "term", "no_color", "colours"),
     [
@@ -138,12 +132,3 @@ def test_the_bytes_of_a_files_name_are_written_as_they_are() -> None:
     stream.write("\udcff")
     stream.flush()
     assert data.getvalue() == b"\xff"
-
-
-def test_a_stream_with_an_encoding_that_python_lacks_gets_ascii() -> None:
-    class Odd(io.StringIO):
-        encoding = "nosuch"
-
-    assert not can_encode(Odd(), "✓")
-    assert not can_encode(io.TextIOWrapper(io.BytesIO(), encoding="latin-1"), "✓")
-    assert can_encode(io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), "✓")

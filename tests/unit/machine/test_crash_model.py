@@ -136,8 +136,8 @@ class Crashes(RuleBasedStateMachine):
             shutil.rmtree(self.store.layout.prefix(env), ignore_errors=True)
             self.pinned.discard(env)
 
-    @rule(kind=st.sampled_from(["nonsense", "folder"]), version=st.sampled_from(VERSIONS))
-    def lose_the_wheel(self, kind: str, version: str) -> None:
+    @rule()
+    def lose_the_wheel(self) -> None:
         """Somebody removes the cached wheel."""
         shutil.rmtree(self.store.root / "wheels", ignore_errors=True)
 

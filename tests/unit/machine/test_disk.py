@@ -6,7 +6,6 @@ import errno
 import io
 import os
 import shutil
-import threading
 from pathlib import Path
 
 import pytest
@@ -14,42 +13,7 @@ import pytest
 from golden_files import Words
 from parts.disks import files_below, fill
 from provision.errors import ConfigError, StoreError
-from provision.machine.files.disk import disk_error, read_given, read_json, rewrite, write
-
-
-def test_write_makes_folders_and_replaces_the_file(tmp_path: Path) -> None:
-    path = tmp_path / "a" / "b" / "file"
-    write(path, "one ✓\n")
-    write(path, "two\n", executable=True)
-    assert path.read_text(encoding="utf-8") == "two\n"
-    assert path.stat().st_mode & 0o777 == 0o755
-    assert files_below(tmp_path) == ["a/b/file"]
-
-
-def test_readers_see_either_the_old_or_the_new_file(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    write(path, "0" * 100_000)
-    seen, stop = set(), threading.Event()
-
-    def read() -> None:
-        while not stop.is_set():
-            text = path.read_text()
-            seen.add((len(text), text[:1], text[-1:]))
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    for digit in "123456789":
-        write(path, digit * 100_000)
-    stop.set()
-    reader.join()
-    assert {(length, first == last) for length, first, last in seen} == {(100_000, True)}
-
-
-def test_a_failed_write_leaves_no_other_file(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(StoreError, match="Is a directory"):
-        write(tmp_path / "folder", "text")
-    assert files_below(tmp_path) == []
+from provision.machine.files.disk import disk_error, read_given, rewrite, write
 
 
 def test_a_file_that_is_written_again_keeps_its_mode_and_its_links(tmp_path: Path) -> None:
@@ -64,18 +28,6 @@ def test_a_file_that_is_written_again_keeps_its_mode_and_its_links(tmp_path: Pat
     with pytest.raises(StoreError):
         rewrite(tmp_path / "missing", "text")
     assert files_below(tmp_path) == ["folder/file", "link"]
-
-
-def test_missing_or_damaged_json_is_none(tmp_path: Path) -> None:
-    path = tmp_path / "file.json"
-    assert read_json(path) is None
-    for text in ("", "{", "[1]", "null", "\ufffd"):
-        path.write_text(text, encoding="utf-8")
-        assert read_json(path) is None
-    path.write_bytes(b"\xff")
-    assert read_json(path) is None
-    path.write_text('{"a": 1}')
-    assert read_json(path) == {"a": 1}
 
 
 @pytest.mark.parametrize(

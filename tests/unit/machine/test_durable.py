@@ -19,7 +19,6 @@ from parts.disks import loop_disk
 from parts.plans import carry_out, plan_of
 from parts.records import ENVIRONMENT, PROOF
 from provision.errors import StoreError
-from provision.machine.files.durable import sync_file_system, sync_tree
 from provision.machine.install import executor as executor_module
 from provision.machine.root.existing import existing
 from provision.machine.root.store import Store
@@ -134,13 +133,6 @@ def test_without_the_sync_the_test_above_finds_empty_files(
         with after_the_cut(copy) as store:
             found += lies(store)
     assert any(line.startswith("receipt create: ") for line in found), found
-
-
-def test_a_folder_that_is_gone_cannot_be_synced(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        sync_file_system(tmp_path / "gone")
-    (tmp_path / "link").symlink_to("nothing")
-    sync_tree(tmp_path)
 
 
 def test_an_error_of_the_disk_fails_the_step_and_leaves_no_receipt(

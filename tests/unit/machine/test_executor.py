@@ -6,7 +6,7 @@ import dataclasses
 import json
 import os
 import signal
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,18 +19,11 @@ from provision.machine.install.executor import Executor
 from provision.machine.root.sealing import read_description
 from provision.machine.root.store import Store
 from provision.model.event import Event
-from provision.model.layout import Layout
-from provision.model.operation import Command, Expectation, Inspect, Operation, Publish, Remove, Seal, WriteFile
+from provision.model.operation import Command, Expectation, Inspect, Operation, Publish, Seal, WriteFile
 from provision.model.plan import Step
 from provision.model.receipt import Receipt
 
 MODULE = make_module(ENVIRONMENT, "/p", prepend=(("PATH", "/p/bin"),), facts=(("python", "3.11"),))
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """An empty root."""
-    return Store(Layout(PurePosixPath(tmp_path / "root")))
 
 
 @dataclasses.dataclass
@@ -164,25 +157,6 @@ def test_an_interruption_is_an_event_and_leaves_no_receipt(run: Run) -> None:
         run(step("create", sh("echo working; sleep 30")))
     assert (run.events[-1].kind, run.events[-1].text) == ("failed", "interrupted")
     assert run.store.read_receipts(ENVIRONMENT) == {}
-
-
-def test_a_disk_that_refuses_is_a_failure_of_the_step(run: Run, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ProvisionError) as caught:
-        run(step("create", WriteFile(path=str(tmp_path / "file" / "below"), text="x")))
-    assert caught.value.kind == "store"
-    assert run.step_events()[-1] == ("failed", "create")
-
-
-def test_only_what_is_below_the_root_is_removed(run: Run, tmp_path: Path) -> None:
-    inside = Path(run.store.layout.prefix(ENVIRONMENT)) / "lib"
-    inside.mkdir(parents=True)
-    run(step("create", Remove(path=str(inside))))
-    assert not inside.exists()
-    (tmp_path / "mine").mkdir()
-    with pytest.raises(StoreError, match="must not be removed"):
-        run(step("create", Remove(path=str(tmp_path / "mine"))))
-    assert (tmp_path / "mine").is_dir()
 
 
 def inspection(report: dict[str, Any] | str) -> Inspect:

@@ -54,6 +54,7 @@ def test_a_plan_uses_the_index_unless_everything_was_fetched(site: Site) -> None
     whole = plan_with(site, fetched=locks, sources=frozenset({SOURCE}))
     house = whole.prefix.split("/envs/")[0] + "/cache/wheelhouse"
     assert whole.not_fetched == ()
+    assert whole.environment == plan_with(site).environment, "the origin is not in the fingerprint"
     assert not whole.asks_network
     assert len(installs(whole)) == len(locks)
     for command in installs(whole):
@@ -68,12 +69,6 @@ def test_a_plan_uses_the_index_unless_everything_was_fetched(site: Site) -> None
         assert partly.asks_network
         assert len(partly.not_fetched) == missing
         assert not [command for command in installs(partly) if "--no-index" in command.argv]
-
-
-def test_the_origin_of_packages_does_not_change_the_fingerprint() -> None:
-    site = local_site()
-    locks = frozenset(lock.sha256 for lock in request_for(site).locks)
-    assert plan_with(site).environment == plan_with(site, fetched=locks, sources=frozenset({SOURCE})).environment
 
 
 def test_a_build_without_network_is_refused_with_what_to_fetch() -> None:
@@ -169,11 +164,15 @@ def test_fetch_names_the_download_node_of_the_site(capsys: pytest.CaptureFixture
 
 
 def test_mnist_is_kept_only_if_its_hash_is_correct(
-    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: Words
+    server: str,
+    store: Store,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    words: Words,
 ) -> None:
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
     monkeypatch.setattr(data, "MNIST_URL", server)
-    store = Store(Layout(PurePosixPath(tmp_path / "root")))
     assert fetching.fetch_data(store) == "digits"
     err = capsys.readouterr().err
     assert "digits" in err

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
@@ -12,17 +12,15 @@ from provision.errors import CommandError, JobError, StoreError
 from provision.machine.root.event_file import to_file
 from provision.machine.root.store import Store
 from provision.machine.submission import follow as following
-from provision.model.event import Event, emit_event, error_event, parse_event
-from provision.model.layout import Layout
+from provision.model.event import Event, emit_event, error_event
 from provision.schedulers.status import JobStatus
 
 Ended = Callable[..., JobError]
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(store: Store) -> Store:
     """A root with a folder of jobs."""
-    store = Store(Layout(PurePosixPath(tmp_path)))
     store.make_jobs()
     return store
 
@@ -78,19 +76,6 @@ def test_a_job_that_the_scheduler_forgot_is_described_by_its_events(store: Store
     assert (error.state, error.evidence[0]) == ("UNKNOWN", "the disk is full")
 
 
-def test_a_file_of_events_keeps_every_event(tmp_path: Path) -> None:
-    events = [
-        Event(kind="plan", environment="knl/t/1-0", steps=(("venv", "make it", "create"),)),
-        Event(kind="finished", step="venv", seconds=1.5),
-        error_event(StoreError("x", kind="locked")),
-    ]
-    with to_file(tmp_path / "deep" / "events.jsonl") as listen:
-        for event in events:
-            listen(event)
-    lines = (tmp_path / "deep" / "events.jsonl").read_text().splitlines()
-    assert [parse_event(line) for line in lines] == events
-
-
 def test_events_of_a_job_that_was_started_again_are_read_from_their_beginning(tmp_path: Path) -> None:
     """It writes the file anew."""
     path = tmp_path / "events.jsonl"
@@ -100,11 +85,6 @@ def test_events_of_a_job_that_was_started_again_are_read_from_their_beginning(tm
         with to_file(path) as listen:
             listen(event)
         assert follower.events() == [event]
-
-
-@pytest.mark.parametrize("line", ["", "{", '{"kind": "say", "strange": 1}', "[]", '{"kind": "plan", "steps": 3}'])
-def test_a_damaged_line_of_events_is_left_out(line: str) -> None:
-    assert parse_event(line) is None
 
 
 def test_several_jobs_are_followed_and_one_failure_stops_no_other(

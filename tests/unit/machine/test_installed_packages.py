@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from provision.machine.probes.installed_packages import PackageCounter, installed_packages
+from provision.machine.probes.installed_packages import PackageCounter
 
 
 def put(prefix: Path, name: str, *, whole: bool = True) -> None:
@@ -28,16 +28,3 @@ def test_only_whole_packages_are_counted_and_each_number_is_reported_once(tmp_pa
     put(tmp_path, "six-1.17.0")
     counter.look()
     assert said == ["package 1 of 2", "package 2 of 2"]
-
-
-def test_a_count_is_never_more_than_the_total(tmp_path: Path) -> None:
-    said: list[str] = []
-    counter = PackageCounter(prefix=tmp_path, total=1, report=said.append)
-    for name in ("a-1", "b-1"):
-        put(tmp_path, name)
-    counter.look()
-    assert said == ["package 1 of 1"]
-
-
-def test_a_prefix_that_is_not_there_has_no_packages(tmp_path: Path) -> None:
-    assert installed_packages(tmp_path / "nosuch") == frozenset()

@@ -10,7 +10,7 @@ import shutil
 import stat
 import time
 from collections.abc import Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
@@ -26,7 +26,6 @@ from provision.machine.submission.job_settings import read_settings, settings_fr
 from provision.machine.submission.render_jobs import render_build_job
 from provision.machine.submission.submit import keep_settings, remove_left_settings, submit
 from provision.model.facts import Existing
-from provision.model.layout import Layout
 from provision.planning.planner import make_plan
 from provision.schedulers.status import JobStatus
 
@@ -43,16 +42,9 @@ def job_with(environ: Mapping[str, str], folder: Path, *, submitted: bool = Fals
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
-    """A root with a folder of jobs."""
-    store = Store(Layout(PurePosixPath(tmp_path)))
-    store.make_jobs()
-    return store
-
-
-@pytest.fixture
 def jobs(store: Store) -> Path:
     """The folder of jobs."""
+    store.make_jobs()
     return store.jobs
 
 
@@ -104,28 +96,19 @@ def test_a_link_in_its_place_is_replaced_and_not_followed(jobs: Path, tmp_path: 
     assert not (jobs / "x.settings").is_symlink()
 
 
-def test_a_build_runs_with_the_settings_and_removes_the_file(jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("end", [None, ConfigError, KeyboardInterrupt])
+def test_a_build_has_the_settings_and_only_a_signal_keeps_the_file(
+    end: type[BaseException] | None, jobs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After a signal the job may start again."""
     for name in SETTINGS:
         monkeypatch.setenv(name, "replaced")
     write_settings(jobs / "x.settings", SETTINGS)
-    with settings_from(jobs / "x.settings"):
+    with pytest.raises(end) if end else contextlib.nullcontext(), settings_from(jobs / "x.settings"):
         assert {name: os.environ[name] for name in SETTINGS} == SETTINGS
-    assert not list(jobs.iterdir())
-
-
-def test_a_build_that_fails_removes_the_file_too(jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("https_proxy", "x")
-    write_settings(jobs / "x.settings", {"https_proxy": "gul:Kana7@h:1"})
-    assert call("build", "--site", "nosuch", "--settings", str(jobs / "x.settings")) == 2
-    assert not list(jobs.iterdir())
-
-
-def test_a_signal_keeps_the_file_for_a_job_that_starts_again(jobs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("https_proxy", "x")
-    write_settings(jobs / "x.settings", {"https_proxy": "gul:Kana7@h:1"})
-    with pytest.raises(KeyboardInterrupt), settings_from(jobs / "x.settings"):
-        raise KeyboardInterrupt
-    assert (jobs / "x.settings").exists()
+        if end:
+            raise end("x")
+    assert (jobs / "x.settings").exists() is (end is KeyboardInterrupt)
 
 
 @pytest.mark.parametrize("environ", [{"https_proxy": "gul:Kana7@h:1"}, {}], ids=["exported", "empty"])
@@ -180,28 +163,25 @@ def test_a_submitted_job_leaves_the_file_of_a_script_that_waits(store: Store, jo
 
 @pytest.mark.parametrize("what", ["owner", "fifo", "link", "readable", "damaged", "folder", "list"])
 def test_a_file_that_is_not_ours_alone_or_damaged_is_refused(what: str, jobs: Path, words: Words) -> None:
-    path = jobs / "x.settings"
+    path, real = jobs / "x.settings", jobs / "real"
+    if what == "owner" and os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    write_settings(real, SETTINGS)
     match what:
-        case "owner":
-            if os.geteuid() != 0:
-                pytest.skip("only root can give a file away")
-            write_settings(path, SETTINGS)
-            os.chown(path, 12345, 12345)
         case "fifo":
             os.mkfifo(path, 0o600)
-        case "link":
-            write_settings(jobs / "real", SETTINGS)
-            path.symlink_to(jobs / "real")
-        case "readable":
-            write_settings(path, SETTINGS)
-            path.chmod(0o640)
-        case "damaged":
-            path.touch(0o600)
         case "folder":
             path.mkdir(0o700)
-        case "list":
-            path.touch(0o600)
-            path.write_text("[]")
+        case "link":
+            path.symlink_to(real)
+        case _:
+            real.rename(path)
+    if what == "owner":
+        os.chown(path, 12345, 12345)
+    elif what == "readable":
+        path.chmod(0o640)
+    elif what in ("damaged", "list"):
+        path.write_text("" if what == "damaged" else "[]")
     with pytest.raises(ConfigError) as caught:
         read_settings(path)
     assert str(path) in caught.value.message
@@ -301,15 +281,6 @@ def test_no_file_is_removed_if_the_scheduler_does_not_say_what_waits(
     assert (jobs / "x.settings").exists()
 
 
-def test_a_job_that_ended_at_once_leaves_no_file(
-    store: Store, jobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    job = job_with(SETTINGS, jobs)
-    scheduler(monkeypatch, tmp_path, f"rm {job.settings_file}; echo 42", None)
-    submit(job, store)
-    assert [path.suffix for path in jobs.iterdir()] == [".sh"]
-
-
 @pytest.mark.parametrize("whose", ["build", "user"])
 def test_only_the_job_of_a_user_gets_the_secrets_of_the_shell(
     whose: str, store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -327,10 +298,12 @@ def test_only_the_job_of_a_user_gets_the_secrets_of_the_shell(
     assert names >= SETTINGS.keys()  # a job that starts again after its file was removed uses them
 
 
-def test_a_refused_job_leaves_no_file(
-    store: Store, jobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("sbatch", ["rm {}; echo 42", "echo no >&2; exit 1"])
+def test_a_job_that_ended_at_once_or_is_refused_leaves_no_file(
+    sbatch: str, store: Store, jobs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    scheduler(monkeypatch, tmp_path, "echo no >&2; exit 1", None)
-    with pytest.raises(JobError, match="refused the job"):
-        submit(job_with(SETTINGS, jobs), store)
+    job = job_with(SETTINGS, jobs)
+    scheduler(monkeypatch, tmp_path, sbatch.format(job.settings_file), None)
+    with contextlib.nullcontext() if "42" in sbatch else pytest.raises(JobError, match="refused the job"):
+        submit(job, store)
     assert [path.suffix for path in jobs.iterdir()] == [".sh"]

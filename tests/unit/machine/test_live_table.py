@@ -84,16 +84,11 @@ def test_what_a_step_did_is_not_shown_of_the_next() -> None:
     assert "group_table.cc" not in "\n".join(text_of(table))
 
 
-def test_before_the_first_build_of_a_stack_there_is_no_estimate(words: Words) -> None:
-    table, _ = build(Event(kind="plan", steps=STEPS))
-    assert text_of(table)[3].endswith("3 of 27, group_table.cc")
-    assert text_of(table)[-1].startswith("step 3 of 9, 40 s")
-    words("build", text_of(table)[-1])
-
-
-def test_an_estimate_without_one_of_the_steps_is_not_shown(words: Words) -> None:
-    without_proof = tuple(pair for pair in EXPECTED if pair[0] != "proof")
-    table, _ = build(Event(kind="plan", steps=STEPS, expected=without_proof))
+@pytest.mark.parametrize("expected", [(), EXPECTED[:-1]], ids=["none", "not of all steps"])
+def test_without_the_seconds_of_an_earlier_build_there_is_no_estimate(
+    expected: tuple[tuple[str, float], ...], words: Words
+) -> None:
+    table, _ = build(Event(kind="plan", steps=STEPS, expected=expected))
     assert text_of(table)[-1].startswith("step 3 of 9, 40 s")
     words("build", text_of(table)[-1])
 
@@ -123,13 +118,6 @@ def test_a_low_terminal_shows_the_running_step_and_the_next() -> None:
     starts = ("= create", "✓ install", "› compile", "  file 3 of 27", "· horovod", "· bytecode", "step 3 of 9")
     assert [line[: len(start)] for line, start in zip(lines, starts, strict=True)] == list(starts)
     assert lines[2] == "› compile      24 s  Horovod 0.28.1+provision.18 from sourc"
-
-
-def test_a_narrow_terminal_keeps_mark_name_and_seconds(words: Words) -> None:
-    lines = text_of(build()[0], 40, 20)
-    assert max(map(len, lines)) <= 40
-    assert lines[2].startswith("› compile      24 s  Horovod") and "3 of 27, group_table.cc" in lines[3]
-    words("build", "\n".join(lines[2:4]))
 
 
 def test_a_build_that_ends_says_how_long_its_steps_took_also_if_it_is_followed_later(words: Words) -> None:
@@ -169,12 +157,6 @@ def test_words_before_the_plan_are_printed_and_draw_no_table() -> None:
     table.listen(Event(kind="say", text="waiting: x is being built by alice"))
     assert said == ["waiting: x is being built by alice"]
     assert table.screen(80, 24) == []
-
-
-def test_a_step_without_a_plan_has_a_line() -> None:
-    table = BuildTable(clock=Clock())
-    table.listen(Event(kind="started", step="proof", text="train"))
-    assert text_of(table)[0] == "› proof         0 s  train"
 
 
 class Terminal(io.TextIOWrapper):
@@ -266,11 +248,3 @@ def test_a_small_terminal_shows_running_jobs_first_and_no_line_is_too_long() -> 
     assert max(map(len, lines)) <= 19
     table.ended = table.clock()
     assert len(text_of(table, height=5)) == 10
-
-
-def test_an_event_of_an_unknown_step_is_drawn() -> None:
-    table = JobsTable(clock=lambda: 0.0)
-    listen = table.listener("a")
-    listen(Event(kind="started", step="other"))
-    listen(Event(kind="finished", step="other"))
-    assert "other" in text_of(table)[0]

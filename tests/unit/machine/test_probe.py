@@ -107,14 +107,6 @@ def python(path: Path, version: str) -> Path:
     return program(path, f"echo {path}; echo {version}; echo 'cpython linux-x86_64'")
 
 
-def test_an_interpreter_reports_its_own_path_and_version(tmp_path: Path) -> None:
-    path = python(tmp_path / "python3.11", "3.11.7")
-    interpreter = interpreter_at(str(path), {})
-    assert interpreter is not None
-    assert (interpreter.executable, interpreter.version, interpreter.minor) == (str(path), "3.11.7", "3.11")
-    assert interpreter.tag == "cpython linux-x86_64"
-
-
 @pytest.mark.parametrize("script", ["echo one", "exit 1", "echo a; echo 3.11.7; echo c; echo d"])
 def test_a_program_with_other_output_is_not_an_interpreter(tmp_path: Path, script: str) -> None:
     assert interpreter_at(str(program(tmp_path / "python3.11", script)), {}) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,6 @@ import pytest
 from golden_files import Words, gpu_site, local_site
 from provision.errors import ConfigError
 from provision.machine.probes.probe import Probes
-from provision.machine.probes.probe_gpu import parse_nccl_header, parse_nvcc_version, parse_toolkit
 from provision.model.facts import CompilerFacts, GpuFacts
 from provision.model.problem import Problem
 
@@ -90,14 +90,21 @@ def probe(environ: dict[str, str], **gpu: object) -> tuple[GpuFacts | None, list
     return probes.gpu({"PATH": "/usr/bin:/bin", **environ}, compiler), probes.problems
 
 
-def test_cuda_and_nccl_are_found_in_the_folders_of_the_modules(tmp_path: Path) -> None:
-    home, other = toolkit(tmp_path / "cuda"), nccl(tmp_path / "nccl", "libnccl.so.2")
+@pytest.fixture
+def parts(tmp_path: Path) -> tuple[Path, Path]:
+    """CUDA and NCCL, each in a folder of its own."""
+    return toolkit(tmp_path / "cuda"), nccl(tmp_path / "nccl", "libnccl.so.2")
+
+
+def test_cuda_and_nccl_are_found_in_the_folders_of_the_modules(parts: tuple[Path, Path]) -> None:
+    home, other = parts
+    (home / "bin" / "cuobjdump").touch(0o755)
     facts, problems = probe({"CUDA_HOME": str(home), "EBROOTNCCL": str(other)}, nccl_home="${EBROOTNCCL}")
     assert problems == []
     assert facts == GpuFacts(
         cuda_home=str(home),
         cuda_version="12.4.131",
-        cuobjdump=None,
+        cuobjdump=f"{home}/bin/cuobjdump",
         nccl_home=str(other),
         nccl_version="2.22.3",
         nccl_library=str(other / "lib" / "libnccl.so.2"),
@@ -133,100 +140,58 @@ def test_cuda_is_found_with_usual_variables_and_nvcc_on_path(tmp_path: Path) -> 
     assert named == facts
 
 
-def test_cuobjdump_is_found_if_the_toolkit_has_it(tmp_path: Path) -> None:
-    home, other = toolkit(tmp_path / "cuda"), nccl(tmp_path / "nccl", "libnccl.so.2")
-    (home / "bin" / "cuobjdump").write_text("")
-    (home / "bin" / "cuobjdump").chmod(0o755)
-    facts, _ = probe({"CUDA_HOME": str(home)}, nccl_home=str(other))
-    assert facts is not None and facts.cuobjdump == f"{home}/bin/cuobjdump"
-
-
-def only(problems: list[Problem]) -> Problem:
-    """The only problem."""
-    assert len(problems) == 1, problems
-    return problems[0]
-
-
-def test_a_variable_that_no_module_sets_is_one_problem(tmp_path: Path, words: Words) -> None:
-    facts, problems = probe({}, nccl_home=str(nccl(tmp_path / "nccl", "libnccl.so.2")))
-    assert facts is None
-    problem = only(problems)
-    assert "`${CUDA_HOME}`" in problem.message and "`a100`" in problem.message
-    words("doctor", problem.message)
-
-
-def test_a_folder_without_nvcc_is_one_problem(tmp_path: Path, words: Words) -> None:
-    facts, problems = probe({"CUDA_HOME": str(tmp_path)}, nccl_home=str(nccl(tmp_path / "nccl", "libnccl.so.2")))
-    assert facts is None
-    assert "`bin/nvcc`" in only(problems).message and f"`{tmp_path}`" in only(problems).message
-    words("doctor", only(problems).message)
-    assert only(problems).evidence == ("from: ${CUDA_HOME}",)
-
-
-def test_missing_cuda_is_reported_with_the_searched_folders(tmp_path: Path) -> None:
-    facts, problems = probe(
-        {"PATH": str(tmp_path)}, cuda_home=None, nccl_home=str(nccl(tmp_path / "nccl", "libnccl.so.2"))
-    )
-    assert facts is None
-    assert only(problems).subject == "cuda"
-    assert "CUDA_HOME" in only(problems).evidence[1]
-
-
 def test_all_missing_parts_are_reported_at_once(tmp_path: Path) -> None:
-    _, problems = probe({"PATH": str(tmp_path)}, cuda_home=None, nccl_home="/nowhere")
+    facts, problems = probe({"PATH": str(tmp_path)}, cuda_home=None, nccl_home="/nowhere")
+    assert facts is None
     assert [problem.subject for problem in problems] == ["cuda", "nccl"]
     assert all(problem.hint for problem in problems)
+    assert "CUDA_HOME" in problems[0].evidence[1], "the searched folders"
 
 
-def test_a_capability_that_nvcc_does_not_know_is_one_problem(tmp_path: Path, words: Words) -> None:
-    home, other = toolkit(tmp_path / "cuda"), nccl(tmp_path / "nccl", "libnccl.so.2")
-    facts, problems = probe({"CUDA_HOME": str(home)}, nccl_home=str(other), capabilities=["60", "80"])
+REFUSES = "echo 'host_config.h:143:2: error: #error -- unsupported GNU version! gcc later than 13' >&2; exit 1"
+FAULTS: dict[str, tuple[Callable[[Path, Path], object], dict[str, object], tuple[str, ...]]] = {
+    "no module sets the variable": (lambda cuda, nccl: None, {"cuda_home": "${NOT_SET}"}, ("`${NOT_SET}`", "`a100`")),
+    "no nvcc": (
+        lambda cuda, nccl: (cuda / "bin/nvcc").unlink(),
+        {},
+        ("`bin/nvcc`", "`CUDA`", "from: ${CUDA_HOME}"),
+    ),
+    "nvcc does not know a capability": (
+        lambda cuda, nccl: None,
+        {"capabilities": ["60", "80"]},
+        ("12.4.131", " 60", " 80 90"),
+    ),
+    "cmake would refuse it": (
+        lambda cuda, nccl: (cuda / "lib64/libcudart.so").unlink(),
+        {},
+        ("12.4.131", "`CUDA`", "`libcudart.so`"),
+    ),
+    "cuda refuses the compiler": (
+        lambda cuda, nccl: (cuda / "bin/nvcc").write_text(NVCC.replace("@HOME@", str(cuda)).replace("@TRY@", REFUSES)),
+        {},
+        ("12.4.131", "`/usr/bin/g++`", "unsupported GNU version"),
+    ),
+    "no library of NCCL": (
+        lambda cuda, nccl: (nccl / "lib/libnccl.so.2").unlink(),
+        {},
+        ("2.22.3", "`NCCL`", "`libnccl.so.2`", "change `archs"),
+    ),
+    "another library of NCCL": (
+        lambda cuda, nccl: (nccl / "lib/libnccl.so.2").rename(nccl / "lib/libnccl_static.a"),
+        {"nccl_link": "SHARED"},
+        ("2.22.3", "`libnccl.so.2`", '`nccl_link = "STATIC"`'),
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_wrong_with_cuda_or_nccl_is_one_problem(fault: str, parts: tuple[Path, Path], words: Words) -> None:
+    (home, other), (spoil, gpu, named) = parts, FAULTS[fault]
+    spoil(home, other)
+    facts, problems = probe({"CUDA_HOME": str(home)}, nccl_home=str(other), **gpu)
     assert facts is None
-    problem = only(problems)
-    assert "12.4.131" in problem.message and " 60" in problem.message
-    assert problem.evidence[0].endswith(" 80 90")
-    words("doctor", "\n".join([problem.message, *problem.evidence]))
-
-
-def test_a_toolkit_that_cmake_would_refuse_is_one_problem(tmp_path: Path, words: Words) -> None:
-    home, other = toolkit(tmp_path / "cuda"), nccl(tmp_path / "nccl", "libnccl.so.2")
-    (home / "lib64" / "libcudart.so").rename(home / "lib64" / "libcudart.so.12")
-    facts, problems = probe({"CUDA_HOME": str(home)}, nccl_home=str(other))
-    assert facts is None
-    problem = only(problems)
-    assert "12.4.131" in problem.message and f"`{home}`" in problem.message and "`libcudart.so`" in problem.message
-    words("doctor", problem.message)
-
-
-def test_a_compiler_that_cuda_refuses_is_one_problem(tmp_path: Path, words: Words) -> None:
-    script = "echo 'host_config.h:143:2: error: #error -- unsupported GNU version! gcc later than 13' >&2; exit 1"
-    home, other = toolkit(tmp_path / "cuda", script), nccl(tmp_path / "nccl", "libnccl.so.2")
-    facts, problems = probe({"CUDA_HOME": str(home)}, nccl_home=str(other))
-    assert facts is None
-    assert "12.4.131" in only(problems).message and "`/usr/bin/g++`" in only(problems).message
-    words("doctor", only(problems).message)
-    assert "unsupported GNU version" in only(problems).evidence[0]
-
-
-@pytest.mark.parametrize(
-    ("libraries", "link", "hint"),
-    [((), "SHARED", "change `archs"), (("libnccl_static.a",), "SHARED", '`nccl_link = "STATIC"`')],
-)
-def test_an_nccl_without_its_library_is_one_problem(
-    tmp_path: Path, libraries: tuple[str, ...], link: str, hint: str, words: Words
-) -> None:
-    home, other = toolkit(tmp_path / "cuda"), nccl(tmp_path / "nccl", *libraries)
-    facts, problems = probe({"CUDA_HOME": str(home)}, nccl_home=str(other), nccl_link=link)
-    assert facts is None
-    problem = only(problems)
-    assert [part for part in ("2.22.3", f"`{other}`", "`libnccl.so.2`") if part not in problem.message] == []
-    words("doctor", f"{problem.message}\n{problem.hint}")
-    assert hint in str(only(problems).hint)
-
-
-def test_the_versions_of_nvcc_and_nccl_are_parsed() -> None:
-    assert parse_nvcc_version("Cuda compilation tools, release 13.0, V13.0.88\n") == "13.0.88"
-    assert parse_nvcc_version("gcc (Debian 12.2.0-14) 12.2.0") is None
-    assert parse_toolkit("#$ _SPACE_= \n#$ _HERE_=/opt/cuda/bin\n#$ TOP=/opt/cuda/bin/..\n") == "/opt/cuda"
-    assert parse_toolkit("nvcc fatal   : Unknown option") is None
-    assert parse_nccl_header("#define NCCL_MAJOR 2\n#define NCCL_MINOR 5\n") is None
+    (problem,) = problems
+    text = "\n".join((problem.message, *problem.evidence, f"hint: {problem.hint}"))
+    text = text.replace(str(home), "CUDA").replace(str(other), "NCCL")
+    assert [part for part in named if part not in text] == []
+    words("doctor", text)

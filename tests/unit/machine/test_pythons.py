@@ -29,13 +29,6 @@ def test_the_system_comes_first_then_pyenv_newest_first_then_the_callers_shell(t
     assert pythons("3.7", {"PATH": "", "HOME": str(tmp_path / "other")}) == []
 
 
-def test_a_pyenv_shim_without_a_version_is_not_an_interpreter(tmp_path: Path) -> None:
-    shim = tmp_path / "python3.7"
-    shim.write_text("#!/bin/sh\necho 'pyenv: python3.7: command not found' >&2\nexit 127\n")
-    shim.chmod(0o755)
-    assert interpreter_at(str(shim), {"PATH": "/usr/bin:/bin"}) is None
-
-
 def test_only_pythons_without_a_pip_in_virtualenv_are_too_old() -> None:
     assert outlived("3.6.15")
     assert not outlived("3.13.0")

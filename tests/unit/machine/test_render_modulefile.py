@@ -88,20 +88,6 @@ def test_tcl_runs_the_modulefile_with_every_value(tmp_path: Path) -> None:
     assert b"proof    a proof" in done.stderr
 
 
-def test_lua_and_tcl_have_the_same_facts_and_name_their_author() -> None:
-    lua_text, tcl_text = emit_modulefile(module(), "lua", "p"), emit_modulefile(module(), "tcl", "p")
-    assert tcl_text.startswith("#%Module1.0\n")
-    for text in (lua_text, tcl_text):
-        assert "Written by provision for tensorflow/2.15.1; for details run" in text
-        assert "`provision show knl/tensorflow/2.15.1-0123456789`" in text
-    assert lua_text.count("setenv") == tcl_text.count("setenv") == len(HOSTILE) + len(DEFAULTS)
-
-
-@pytest.mark.parametrize("kind", ["lua", "tcl", "sh"])
-def test_equal_input_gives_equal_bytes(kind: str) -> None:
-    assert emit_modulefile(module(), kind, "p") == emit_modulefile(module(), kind, "p")  # type: ignore[arg-type]
-
-
 OLD = {"PATH": os.environ["PATH"], "V0": "before", "V2": "", "HOME": "/site/home"}
 
 
@@ -140,13 +126,6 @@ def test_activating_sets_every_variable_to_its_exact_value(tmp_path: Path, shell
         assert after[name] == value
     assert after["PATH"] == f"/site/with space/bin:{OLD['PATH']}"
     assert after["MANPATH"] == "/site/$x/man", "no trailing colon where there was nothing before"
-
-
-def test_deactivating_leaves_the_environment_as_it_was(tmp_path: Path, shell: str) -> None:
-    path = activate(tmp_path)
-    before, loaded, after = environments(shell, f"{DUMP}; . {path}; {DUMP}; provision_deactivate; {DUMP}")
-    assert loaded != before
-    assert after == before
 
 
 def test_activating_twice_is_undone_by_one_deactivation(tmp_path: Path, shell: str) -> None:

@@ -123,14 +123,6 @@ def test_a_missing_program_is_an_error(log: Path) -> None:
         capture(("nosuch-program",), os.environ)
 
 
-def test_a_file_that_is_not_executable_is_an_error(log: Path, tmp_path: Path) -> None:
-    program = tmp_path / "program"
-    program.write_text("#!/bin/sh\n")
-    with pytest.raises(CommandError, match="cannot be run") as caught:
-        stream((str(program),), environ={}, log=log)
-    assert "Permission denied" in caught.value.evidence[0]
-
-
 def test_a_program_that_exceeds_its_time_limit_is_ended_with_its_children(log: Path) -> None:
     began = time.monotonic()
     result = bash("echo $$; sleep 60 & echo $!; wait", log, timeout_s=0.5)
@@ -249,12 +241,6 @@ def test_capture_separates_the_streams_and_has_a_time_limit(words: Words) -> Non
     with pytest.raises(CommandError, match="`sleep`") as caught:
         capture(("sleep", "60"), os.environ, timeout_s=0.1)
     words("doctor", caught.value.message)
-
-
-def test_ending_an_ended_process_does_nothing() -> None:
-    with subprocess.Popen(["true"], text=True, start_new_session=True) as process:
-        process.wait()
-        end(process)
 
 
 # What is wrong

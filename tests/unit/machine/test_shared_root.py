@@ -33,15 +33,14 @@ from provision.model.layout import Layout
 from provision.model.sharing import Sharing
 
 PREFIX = f"envs/{ENVIRONMENT}"
-BUILT = {
-    "create": "create",
-    "install": "create",
-    "compile": "create",
-    "horovod": "create",
-    "candidate": "create",
-    "proof": "create",
-    "publish": "create",
-}
+BUILT = dict.fromkeys(("create", "install", "compile", "horovod", "candidate", "proof", "publish"), "create")
+# How programs of Alice and Bob begin.
+STORE = """
+import sys; from pathlib import PurePosixPath
+from provision.machine.root.removing import Remover; from provision.machine.root.store import Store
+from provision.model.layout import EnvironmentId, Layout; from provision.model.sharing import Sharing
+store = Store(Layout(PurePosixPath(sys.argv[1])), Sharing(group=sys.argv[2], lenient="lenient" in sys.argv))
+"""
 
 
 class Site:
@@ -86,6 +85,10 @@ class Site:
         result: dict[str, Any] = json.loads(done.stdout)
         return result
 
+    def python(self, user: User, program: str, *words: str) -> subprocess.CompletedProcess[str]:
+        """Let this user run a program with the store."""
+        return user.python(STORE + program, str(self.root), self.group, *words)
+
     def built_by(self, user: User, stop_after: str | None = None) -> None:
         """What a build of this user leaves; it is built in this process, which is quicker."""
         build(self.store, ENVIRONMENT, stop_after)
@@ -127,26 +130,15 @@ def site(builds: dict[str, Forks]) -> Iterator[Site]:
 
 
 @pytest.mark.parametrize("umask", [0o000, 0o077])
-def test_the_modes_below_the_root_do_not_depend_on_the_umask(site: Site, umask: int) -> None:
+def test_the_modes_below_the_root_do_not_depend_on_the_umask_nor_are_sticky(site: Site, umask: int) -> None:
     assert site.build(site.alice, umask=umask) == BUILT
     assert site.writable_by(0o002) == []
     shared = site.writable_by(0o020)
+    status = [(site.root / path).lstat() for path in shared]
+    assert {(one.st_gid, one.st_mode) for one in status} == {(shared_group().gr_gid, stat.S_IFDIR | 0o2775)}
     assert {"", "envs", "modules", "wheels", "locks"} <= {path.replace(".", "", path == ".") for path in shared}
     assert not [path for path in shared if path.startswith(f"{PREFIX}/") and path != f"{PREFIX}/.provision/tests"]
     assert not [path for path in shared if path.startswith((f"wheels/{KEY}", "modules/.generations/knl/0"))]
-
-
-def test_a_root_without_a_group_can_be_written_by_its_owner_alone(site: Site) -> None:
-    assert site.build_with(site.alice, umask=0) == BUILT
-    assert site.writable_by(0o022) == []
-
-
-def test_shared_folders_have_the_group_and_setgid_and_no_sticky_bit(site: Site) -> None:
-    site.built_by(site.alice)
-    gid = shared_group().gr_gid
-    folders = [status for _, status in site.entries() if stat.S_ISDIR(status.st_mode) and status.st_mode & 0o020]
-    assert folders
-    assert {(status.st_gid, stat.S_IMODE(status.st_mode)) for status in folders} == {(gid, 0o2775)}
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -204,13 +196,6 @@ def test_a_second_admin_starts_over_what_the_first_one_did_not_finish(site: Site
     assert set(site.build(site.alice).values()) == {"keep"}
 
 
-def test_a_build_that_was_killed_while_compiling_does_not_stop_another_admin(site: Site) -> None:
-    site.built_by(site.alice, "install")
-    build = site.store.layout.build(ENVIRONMENT)
-    site.alice.sh(f"mkdir -p {build}/wheel && touch {build}/wheel/half")
-    assert site.build(site.bob) == BUILT
-
-
 def test_another_admin_publishes_again_what_the_first_one_built(site: Site) -> None:
     site.built_by(site.alice)
     (site.root / "modules" / "knl").unlink()
@@ -221,40 +206,23 @@ def test_another_admin_publishes_again_what_the_first_one_built(site: Site) -> N
     assert site.store.pointers() == {ENVIRONMENT.pointer: str(ENVIRONMENT)}
 
 
-def test_two_admins_test_an_environment(site: Site) -> None:
-    site.built_by(site.alice)
-    records = site.store.layout.records_folder(ENVIRONMENT)
-    program = (
-        "import sys; from pathlib import Path, PurePosixPath as P; from provision.machine.root.store import Store\n"
-        "from provision.model.layout import Layout; from provision.model.sharing import Sharing\n"
-        "store = Store(Layout(P(sys.argv[1])), Sharing(group=sys.argv[2]))\n"
-        "print(store.make_test_folder(Path(sys.argv[3]) / 'tests', below=Path(sys.argv[3])))\n"
-    )
-    for user in (site.alice, site.bob):
-        done = user.python(program, str(site.root), site.group, str(records))
-        assert Path(done.stdout.strip()).stat().st_uid == user.uid, done.stderr
-
-
 def test_another_admin_removes_what_the_first_one_built_and_the_first_one_frees_its_space(site: Site) -> None:
     site.built_by(site.alice)
     (site.root / "modules" / "knl").unlink()
     program = (
-        "import sys; from pathlib import PurePosixPath as P; from provision.machine.root.store import Store\n"
-        "from provision.machine.root.removing import Remover; from provision.model.layout import EnvironmentId, Layout\n"
-        "from provision.model.sharing import Sharing\n"
-        "remover = Remover(Store(Layout(P(sys.argv[1])), Sharing(group=sys.argv[2])))\n"
+        "remover = Remover(store)\n"
         "print(remover.residents()[0].foreign if remover.residents() else None)\n"
         "print(remover.remove(EnvironmentId.parse(sys.argv[3])) if remover.residents() else remover.carry_out([],"
         " remover.leftovers([], [], 9)))\n"
     )
-    words = (program, str(site.root), site.group, str(ENVIRONMENT))
-    done = site.bob.python(*words)
+    words = (program, str(ENVIRONMENT))
+    done = site.python(site.bob, *words)
     assert done.stdout.splitlines() == [site.alice.name, "None"], done.stderr
     assert site.store.environments() == []
     (left,) = (site.root / PREFIX).parent.glob(".*.removed.*")
-    assert f"`{site.alice.name}` owns it" in site.bob.python(*words).stdout
+    assert f"`{site.alice.name}` owns it" in site.python(site.bob, *words).stdout
     assert left.is_dir()
-    site.alice.python(*words)
+    site.python(site.alice, *words)
     assert not left.exists()
 
 
@@ -395,15 +363,10 @@ def test_a_private_group_is_its_owner(site: Site, monkeypatch: pytest.MonkeyPatc
 
 def test_the_owner_takes_modules_from_users_whoever_may_write(site: Site) -> None:
     site.built_by(site.alice)
-    program = (
-        "import sys; from pathlib import PurePosixPath as P; from provision.machine.root.store import Store\n"
-        "from provision.model.layout import Layout; from provision.model.sharing import Sharing\n"
-        "store = Store(Layout(P(sys.argv[1])), Sharing(group=sys.argv[2], lenient=sys.argv[3] == '1'))\n"
-        "print(store.generations.roll_back('knl', lambda current, found: 1).number)\n"
-    )
-    for user, lenient, good in ((site.alice, "1", True), (site.alice, "", False), (site.bob, "1", False)):
+    program = "print(store.generations.roll_back('knl', lambda current, found: 1).number)\n"
+    for user, lenient, good in ((site.alice, "lenient", True), (site.alice, "", False), (site.bob, "lenient", False)):
         site.root.chmod(0o2777)
-        done = user.python(program, str(site.root), site.group, lenient)
+        done = site.python(user, program, lenient)
         assert (done.stdout == "1\n") == good, done.stderr
 
 
@@ -518,18 +481,6 @@ def test_something_else_at_the_path_of_a_lock_log_or_folder_does_no_harm(site: S
     assert (sorted(site.home.iterdir()), site.precious.read_text(), site.home.stat().st_mode) == before
 
 
-@pytest.mark.parametrize("what", ["a lock", "the lock of publishing", "a log"])
-def test_a_link_that_another_admin_made_does_no_harm(site: Site, what: str) -> None:
-    """The same as above, by two real users."""
-    path = site.root / LINKS[what]
-    site.built_by(site.alice, "create")
-    site.alice.sh('rm -f "$1"', str(path))
-    site.bob.sh('ln -s "$2" "$1"', str(path), str(site.precious))
-    result = site.build(site.alice)
-    assert site.precious.read_text() == "Alice's work\n"
-    assert "kind" not in result
-
-
 def test_an_admin_takes_over_the_lock_that_another_admin_left(site: Site) -> None:
     site.built_by(site.alice, "create")
     claim = json.dumps({**make_claim({}), "user": "alice", "pid": 2**22, "host": "n1"})
@@ -540,12 +491,8 @@ def test_an_admin_takes_over_the_lock_that_another_admin_left(site: Site) -> Non
 
 
 def test_nobody_else_can_plant_a_link_where_the_scheduler_writes_the_output_of_jobs(site: Site, words: Words) -> None:
-    program = (
-        "import sys; from pathlib import PurePosixPath as P; from provision.machine.root.store import Store\n"
-        "from provision.model.layout import Layout; from provision.model.sharing import Sharing\n"
-        "store = Store(Layout(P(sys.argv[1])), Sharing(group=sys.argv[2]))\nstore.make_jobs(); print(store.jobs)\n"
-    )
-    done = site.alice.python(program, str(site.root), site.group)
+    program = "store.make_jobs(); print(store.jobs)\n"
+    done = site.python(site.alice, program)
     jobs = Path(done.stdout.strip())
     assert jobs == site.root / "jobs" / site.alice.name
     with pytest.raises(AssertionError, match=r"[Pp]ermission"):
@@ -553,6 +500,6 @@ def test_nobody_else_can_plant_a_link_where_the_scheduler_writes_the_output_of_j
     with pytest.raises(AssertionError, match=r"[Pp]ermission|not permitted"):
         site.mallory.sh('mv "$1" "$1.old"', str(jobs))
     site.alice.sh('mkdir -m 777 "$1"', str(jobs.parent / site.bob.name))
-    done = site.bob.python(program, str(site.root), site.group)
+    done = site.python(site.bob, program)
     refused = [line for line in done.stderr.splitlines() if f"`{site.bob.name}`" in line][-1]
     words("job", neutral(site, refused))

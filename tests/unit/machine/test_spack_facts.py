@@ -13,17 +13,16 @@ from parts.profiles import profile
 from parts.records import make_record
 from provision.machine.configuration.shipped import load_stack
 from provision.machine.root.spack_facts import find_spack, seconds_before
-from provision.machine.root.spack_setup import SpackSetup, write_setup
+from provision.machine.root.spack_setup import SpackSetup, read_setup, write_setup
 from provision.machine.root.store import Store
 from provision.model.facts import SpackFacts
 from provision.model.layout import EnvironmentId, Layout
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Store:
+def store(store: Store) -> Store:
     """A root with a Spack that works."""
-    store = Store(Layout(PurePosixPath(tmp_path / "root")))
-    checkout, python = tmp_path / "root" / "spack" / "checkout", tmp_path / "root" / "spack" / "python"
+    checkout, python = store.root / "spack" / "checkout", store.root / "spack" / "python"
     (checkout / "bin").mkdir(parents=True)
     (checkout / "bin" / "spack").touch()
     (python / "bin").mkdir(parents=True)
@@ -86,17 +85,9 @@ def test_a_python_without_clingo_is_found_before_spack_asks_the_network_for_it(s
 
 
 def test_a_build_cache_that_is_gone_is_named(store: Store, tmp_path: Path) -> None:
-    found, _ = look(store)
-    assert found is not None
-    setup = SpackSetup(
-        root=found.root,
-        version="1.0.2",
-        commit="9cf6633",
-        python=found.python,
-        source="s",
-        cache=f"file://{tmp_path}/gone",
-    )
-    write_setup(store, setup)
+    setup = read_setup(store)
+    assert setup is not None
+    write_setup(store, dataclasses.replace(setup, cache=f"file://{tmp_path}/gone"))
     facts, ((message, _),) = look(store)
     assert facts is None
     assert f"`file://{tmp_path}/gone`" in message

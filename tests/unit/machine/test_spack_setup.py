@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import tarfile
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 import pytest
 
@@ -15,13 +15,12 @@ from provision.errors import ConfigError, ProvisionError
 from provision.machine.network import spack_sources
 from provision.machine.root.spack_setup import read_setup, too_old, version_of
 from provision.machine.root.store import Store
-from provision.model.layout import Layout
 
 COMMIT = "9cf66332df3dd988248617fc93400045be59ebab"
 
 
 @pytest.fixture
-def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
+def store(store: Store, monkeypatch: pytest.MonkeyPatch) -> Store:
     """A root, and a Python that needs no download."""
 
     def python(folder: Path) -> Path:
@@ -31,7 +30,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
         return path
 
     monkeypatch.setattr(spack_sources, "_python", python)
-    return Store(Layout(PurePosixPath(tmp_path / "root")))
+    return store
 
 
 def checkout(folder: Path, version: str = "1.2.0.dev0") -> Path:
@@ -107,23 +106,13 @@ def test_the_oldest_version_is_1_0(version: str, old: bool) -> None:
     assert too_old(version) is old
 
 
-def test_a_folder_that_is_no_spack_is_refused(store: Store, tmp_path: Path, words: Words) -> None:
+@pytest.mark.parametrize("name", ["empty", "nowhere", "spack.tar.xz"])
+def test_a_source_that_is_no_spack_is_refused(store: Store, tmp_path: Path, name: str, words: Words) -> None:
     (tmp_path / "empty").mkdir()
-    with pytest.raises(ConfigError, match="empty") as error:
-        spack_sources.set_up(store, str(tmp_path / "empty"), COMMIT, None, None)
-    words("spack", "\n".join(error.value.to_lines()))
-
-
-@pytest.mark.parametrize("words", [("/nowhere/spack", COMMIT), ("/nowhere", "zzz")])
-def test_what_does_not_exist_is_refused(store: Store, words: tuple[str, str]) -> None:
-    with pytest.raises(ConfigError):
-        spack_sources.set_up(store, *words, None, None)
-
-
-def test_a_file_that_is_no_archive_is_refused(store: Store, tmp_path: Path) -> None:
     (tmp_path / "spack.tar.xz").write_bytes(b"no")
-    with pytest.raises(ConfigError, match="is not an archive"):
-        spack_sources.set_up(store, str(tmp_path / "spack.tar.xz"), COMMIT, None, None)
+    with pytest.raises(ConfigError, match=name) as error:
+        spack_sources.set_up(store, str(tmp_path / name), COMMIT, None, None)
+    words("spack", error.value.message)
 
 
 def test_a_setup_whose_checkout_is_gone_counts_as_none(store: Store, tmp_path: Path) -> None:
