@@ -13,7 +13,7 @@ import pytest
 from golden_files import Words
 from parts.disks import files_below, fill
 from provision.errors import ConfigError, StoreError
-from provision.machine.files.disk import disk_error, read_given, rewrite, write
+from provision.machine.files.disk import disk_error, read_given, read_json, rewrite, write
 
 
 def test_a_file_that_is_written_again_keeps_its_mode_and_its_links(tmp_path: Path) -> None:
@@ -28,6 +28,18 @@ def test_a_file_that_is_written_again_keeps_its_mode_and_its_links(tmp_path: Pat
     with pytest.raises(StoreError):
         rewrite(tmp_path / "missing", "text")
     assert files_below(tmp_path) == ["folder/file", "link"]
+
+
+def test_missing_or_damaged_json_is_none(tmp_path: Path) -> None:
+    path = tmp_path / "file.json"
+    assert read_json(path) is None
+    for text in ("", "{", "[1]", "null", "\ufffd"):
+        path.write_text(text, encoding="utf-8")
+        assert read_json(path) is None
+    path.write_bytes(b"\xff")
+    assert read_json(path) is None
+    path.write_text('{"a": 1}')
+    assert read_json(path) == {"a": 1}
 
 
 @pytest.mark.parametrize(
