@@ -15,7 +15,6 @@ import os
 import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 from provision.model.lock import Lock, lock_header, parse_lock
@@ -144,13 +143,13 @@ chmod +x "$3/bin/conda"
 """
 
 TENSORFLOW = """\
-__version__ = "{version}"
+__version__ = "2.15.1"
 
 
 class test:
     @staticmethod
     def is_built_with_cuda():
-        return {cuda}
+        return True
 """
 
 
@@ -185,20 +184,6 @@ def installer(path: Path) -> str:
     """The stand-in of Miniforge's installer, and its sha256."""
     path.write_text(INSTALLER)
     return hashlib.sha256(INSTALLER.encode()).hexdigest()
-
-
-def wheel(folder: Path, name: str, version: str, text: str = "", needs: tuple[str, ...] = ()) -> Path:
-    """A wheel with one module and its requirements, for what is too large to be downloaded by a test."""
-    path, info = folder / f"{name}-{version}-py3-none-any.whl", f"{name}-{version}.dist-info"
-    with zipfile.ZipFile(path, "w") as file:
-        file.writestr(f"{name}/__init__.py", text)
-        metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
-        file.writestr(f"{info}/METADATA", metadata + "".join(f"Requires-Dist: {one}\n" for one in needs))
-        file.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        file.writestr(f"{info}/RECORD", "")
-    return path
 
 
 def lock_of_wheels(path: Path, *wheels: Path) -> Lock:

@@ -17,7 +17,7 @@ from parts.hosts import why_not
 from parts.modules import CACHE as TEST_CACHE
 from parts.modules import ModuleTree, build_module_tree
 from parts.paths import REPOSITORY
-from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
+from parts.slurm import NodeGroup, Partition, SlurmCluster
 from parts.spack import MISSING, RealSpack, find_spack
 from parts.sshd import LoginNode, login_node
 from parts.sshd import missing_programs as missing_for_ssh
@@ -53,8 +53,6 @@ MAKES_WHEELS = ("provision/horovod", "provision/backends", "provision/machine/bu
 @pytest.fixture(scope="session")
 def slurm_cluster() -> Iterator[SlurmCluster]:
     """One cluster for all tests: nodes `knl[1-2]` and `hsw[1-2]`, partitions `knl` and `haswell`."""
-    if missing := missing_programs():
-        pytest.skip(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
     with SlurmCluster() as cluster:
         yield cluster
 
@@ -62,8 +60,6 @@ def slurm_cluster() -> Iterator[SlurmCluster]:
 @pytest.fixture(scope="session")
 def cluster_of_hosts() -> Iterator[SlurmCluster]:
     """A cluster of two nodes, `knl[1-2]`, which are hosts of their own."""
-    if missing := missing_programs():
-        pytest.skip(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
     if reason := why_not():
         pytest.skip(f"there can be no hosts with networks of their own here: {reason}")
     groups = (NodeGroup(name="knl", features=("knl",)),)

@@ -11,11 +11,12 @@ import json
 import os
 import re
 import shutil
-import stat
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+
+import pytest
 
 # Read when the tests are collected: a test may run with a HOME of its own.
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "provision-tests"
@@ -34,22 +35,21 @@ class ModuleSystem:
     init: Path
 
 
-def find_lmod() -> ModuleSystem | None:
-    return _first("lmod", [Path("/usr/share/lmod/lmod/init/bash"), Path("/opt/apps/lmod/lmod/init/bash")])
-
-
-def find_environment_modules() -> ModuleSystem | None:
-    """The copy that `.ci/install` unpacked, or the package where it is installed instead of Lmod."""
-    unpacked = CACHE / "environment-modules/usr/share/modules/init/bash"
-    return _first("environment-modules", [unpacked, Path("/usr/share/modules/init/bash")])
-
-
 def _first(name: str, candidates: Sequence[Path]) -> ModuleSystem | None:
     return next((ModuleSystem(name, path) for path in candidates if path.is_file()), None)
 
 
-LMOD = find_lmod()
-ENVIRONMENT_MODULES = find_environment_modules()
+# The copy that `.ci/install` unpacked, or the package where it is installed instead of Lmod.
+_UNPACKED = CACHE / "environment-modules/usr/share/modules/init/bash"
+LMOD = _first("lmod", [Path("/usr/share/lmod/lmod/init/bash"), Path("/opt/apps/lmod/lmod/init/bash")])
+ENVIRONMENT_MODULES = _first("environment-modules", [_UNPACKED, Path("/usr/share/modules/init/bash")])
+
+
+def needed(system: ModuleSystem | None) -> ModuleSystem:
+    """The module system; the test is skipped where this machine lacks it."""
+    if system is None:
+        pytest.skip("one of the module systems is not installed here (`.ci/install` brings it)")
+    return system
 
 
 def bash(
@@ -58,7 +58,6 @@ def bash(
     modulepath: Path | str,
     *,
     environ: Mapping[str, str] | None = None,
-    cwd: Path | None = None,
     timeout_s: float = 60,
 ) -> subprocess.CompletedProcess[str]:
     """Run a bash script in which `module` works, as in a fresh login shell at the site.
@@ -78,7 +77,6 @@ def bash(
     return subprocess.run(
         ["/bin/bash", "--noprofile", "--norc", "-c", prelude + script, "bash", str(system.init), str(modulepath)],
         env={**clean, **(environ or {})},
-        cwd=cwd,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -132,7 +130,7 @@ class ModuleTree:
         return self.name("python")
 
 
-def build_module_tree(root: Path, *, pythons: Sequence[str] = ("3.11",)) -> ModuleTree:
+def build_module_tree(root: Path, *, pythons: Sequence[str]) -> ModuleTree:
     """Make `root/software/<package>/<version>` and `root/modulefiles` out of what this machine has.
 
     Args:
@@ -207,7 +205,8 @@ class _Builder:
                 script = Path(path).read_text()
                 for key, place in places.items():
                     script = re.sub(rf"^{key}=.*$", f"{key}={place}", script, flags=re.MULTILINE)
-                _write_program(folder / "bin" / name, script)
+                (folder / "bin" / name).write_text(script)
+                (folder / "bin" / name).chmod(0o755)
         (folder / "bin/mpic++").symlink_to("mpicxx")
         for name in ("mpiexec.hydra", "hydra_pmi_proxy", "mpichversion"):
             if path := shutil.which(name, path=_SYSTEM_PATH):
@@ -326,11 +325,6 @@ def find_interpreter(version: str) -> Interpreter | None:
 
 def _output(argv: Sequence[str]) -> str:
     return subprocess.run(argv, capture_output=True, text=True, check=True, timeout=60).stdout.strip()
-
-
-def _write_program(path: Path, text: str) -> None:
-    path.write_text(text)
-    path.chmod(path.stat().st_mode | stat.S_IXUSR | stat.S_IXGRP | stat.S_IXOTH)
 
 
 def _tcl(value: Path | str) -> str:

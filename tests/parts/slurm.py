@@ -31,6 +31,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+import pytest
+
 from parts.hosts import SWITCH, Network, make_network
 from provision.schedulers.status import ENDED
 
@@ -229,15 +231,15 @@ class SlurmCluster:
     # -- life ------------------------------------------------------------------------------------------------------
 
     def start(self, *, timeout_s: float = 60) -> None:
-        """Start every daemon and return when all nodes are idle.
+        """Start every daemon and return when all nodes are idle; skip the test where Slurm is not installed.
 
         Raises:
-            ClusterError: a program is missing, a daemon died or a node did not come up; quotes the logs.
+            ClusterError: a daemon died or a node did not come up; quotes the logs.
         """
         if self._daemons:
             return
         if missing := missing_programs():
-            raise ClusterError(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
+            pytest.skip(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
         atexit.register(self.stop)
         try:
             self._start(timeout_s)

@@ -80,25 +80,11 @@ name = "{name}"
 title = "a machine of the tests"
 root = "{root}"
 stack = "tiny"
-[archs.native]
-target = "native"
-environ = {{ TINY_VARIANT = "{name}" }}
-mpi = {{ provider = "pypi", family = "mpich", requirements = "tinympi" }}
-launcher = {{ name = "none" }}
-proof = {{ nodes = 1, ranks_per_node = 1, timeout_s = 60 }}
-"""
-
-# Two archs that this machine can build; their names are those of their environments.
-BOTH = """
-name = "both"
-title = "two archs of the tests"
-root = "{root}"
-stack = "tiny"
 """
 ARCH = """
 [archs.{name}]
-target = "x86_64"
-environ = {{ TINY_VARIANT = "{name}" }}
+target = "{target}"
+environ.TINY_VARIANT = "{variant}"
 mpi = {{ provider = "pypi", family = "mpich", requirements = "tinympi" }}
 launcher = {{ name = "none" }}
 proof = {{ nodes = 1, ranks_per_node = 1, timeout_s = 60 }}
@@ -150,6 +136,11 @@ class TinySite:
             **more,
         }
 
+    def write_profile(self, name: str, root: Path, more: str = "") -> None:
+        """Write the profile of a machine of one arch, with this text at its end."""
+        text = SITE.format(name=name, root=root) + ARCH.format(name="native", target="native", variant=name)
+        (self.folder / "config" / "sites" / f"{name}.toml").write_text(text + more)
+
     def argv(self, *words: str) -> list[str]:
         """The command line of the tool; see `parts/tiny_tool.py`."""
         return [sys.executable, "-m", "parts.tiny_tool", *words]
@@ -164,6 +155,24 @@ class TinySite:
             text=True,
             timeout=timeout_s,
             check=False,
+        )
+
+    def good(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:
+        """Run the tool; it must end well."""
+        done = self.run(*words, **environ)
+        assert done.returncode == 0, f"{words}\n{done.stdout}\n{done.stderr}"
+        return done
+
+    def start(self, *words: str, **environ: str) -> subprocess.Popen[str]:
+        """Start the tool and go on; Python starts in a folder that is not this repository."""
+        return subprocess.Popen(
+            self.argv(*words),
+            env=self.environ(**environ),
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
         )
 
     def tool(self, **more: str) -> Tool:
@@ -183,9 +192,10 @@ def make_site(folder: Path) -> TinySite:
         path.mkdir(parents=True)
     (config / "stacks" / "tiny.toml").write_text(STACK)
     for name in ("one", "two"):
-        (config / "sites" / f"{name}.toml").write_text(SITE.format(name=name, root=site.root))
-    both = BOTH.format(root=site.root) + "".join(ARCH.format(name=name) for name in ("a", "b"))
-    (config / "sites" / "both.toml").write_text(both)
+        site.write_profile(name, site.root)
+    # Two archs that this machine can build; their names are those of their environments.
+    archs = (ARCH.format(name=name, target="x86_64", variant=name) for name in ("a", "b"))
+    (config / "sites" / "both.toml").write_text(SITE.format(name="both", root=site.root) + "".join(archs))
     library, header = folder / "libmpi.so", (HERE / "tiny_mpi.h").read_text()
     compiled = ("-shared", "-fPIC", "-Wl,-soname,libmpi.so", "-o", str(library), str(HERE / "tiny_mpi.c"))
     subprocess.run(["gcc", *compiled], check=True)
@@ -293,11 +303,12 @@ def newer_locks(site: TinySite, numpy: str) -> Path:
     return folder
 
 
-def make_wheel(folder: Path, name: str, version: str, files: Mapping[str, str | bytes]) -> Path:
-    """A wheel of these files, without compiled code."""
+def make_wheel(folder: Path, name: str, version: str, files: Mapping[str, str | bytes], *needs: str) -> Path:
+    """A wheel of these files, which requires other packages; without compiled code."""
     info, rows = f"{name}-{version}.dist-info", []
     content = {path: text if isinstance(text, bytes) else text.encode() for path, text in files.items()}
-    content[f"{info}/METADATA"] = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n".encode()
+    metadata = f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n"
+    content[f"{info}/METADATA"] = (metadata + "".join(f"Requires-Dist: {one}\n" for one in needs)).encode()
     content[f"{info}/WHEEL"] = b"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     for path, data in content.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parts.slurm import NodeGroup, Partition, SlurmCluster
-from parts.tiny import TinySite
+from parts.tiny import ARCH, SITE, TinySite
 
 NAME = "cluster"
 ARCHS = ("a", "b")
@@ -21,26 +21,18 @@ PARTITIONS = (
 )
 SETTINGS = {"PreemptType": "preempt/partition_prio", "PreemptMode": "REQUEUE"}
 
-SITE = """
-name = "cluster"
-title = "a cluster of the tests"
-root = "{root}"
-stack = "tiny"
+LOGIN = """
 [scheduler]
 system = "slurm"
 [network]
 login = "no"
 compute = "no"
 """
-ARCH = """
-[archs.{name}]
-target = "x86_64"
-environ = {{ TINY_VARIANT = "{name}", TINY_VALUE = "{value}" }}
-mpi = {{ provider = "pypi", family = "mpich", requirements = "tinympi" }}
-launcher = {{ name = "none" }}
+# What an arch has besides.
+JOBS = """
+environ.TINY_VALUE = "{value}"
 node = {{ sockets = 1, cores = 2, threads = 2 }}
 job = {{ partition = "{name}", time = "00:05:00", exclusive = false, options = [{options}] }}
-proof = {{ nodes = 1, ranks_per_node = 1, timeout_s = 60 }}
 """
 
 
@@ -54,9 +46,10 @@ class TinyCluster:
     def write_profile(self, *options: str, value: str = "") -> None:
         """Write the profile; jobs of both archs have these options. Another value gives other environments."""
         words = ", ".join(f'"{option}"' for option in options)
-        text = SITE.format(root=self.site.root) + "".join(
-            ARCH.format(name=name, options=words, value=value) for name in ARCHS
-        )
+        text = SITE.format(name=NAME, root=self.site.root) + LOGIN
+        for name in ARCHS:
+            text += ARCH.format(name=name, target="x86_64", variant=name)
+            text += JOBS.format(name=name, options=words, value=value)
         (self.site.folder / "config" / "sites" / f"{NAME}.toml").write_text(text)
 
     def run(self, *words: str, **environ: str) -> subprocess.CompletedProcess[str]:

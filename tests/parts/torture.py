@@ -187,17 +187,15 @@ def prepare(folder: Path, seed: int, *, disk: bool = False) -> Torture:
     if disk:
         subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755,size=200m", "tmpfs", str(folder / "root")], check=True)
     site = make_site(folder)
-    done = site.run("build", "--site", "one")
-    assert done.returncode == 0, done.stderr
+    site.good("build", "--site", "one")
     (name,) = site.store.pointers().values()
     one = EnvironmentId.parse(name)
     shutil.rmtree(site.root / "wheels")
     template = folder / "template"
     shutil.copytree(site.root, template, symlinks=True)
     began = time.monotonic()
-    done = site.run("build", "--site", "two")
+    site.good("build", "--site", "two")
     seconds = time.monotonic() - began
-    assert done.returncode == 0, done.stderr
     (two,) = {EnvironmentId.parse(name) for name in site.store.pointers().values()} - {one}
     both = folder / "both"
     shutil.copytree(site.root, both, symlinks=True)
@@ -231,14 +229,7 @@ def killed(torture: Torture, name: str, moment: str) -> list[str] | None:
 
 def killed_from_outside(torture: Torture, name: str, after_s: float) -> list[str] | None:
     """A build that gets a signal after some time."""
-    process = subprocess.Popen(
-        torture.site.argv("build", "--site", "two"),
-        env=torture.site.environ(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    process = torture.site.start("build", "--site", "two")
     time.sleep(after_s)
     began = time.monotonic()
     process.send_signal(getattr(signal, name))
@@ -409,18 +400,8 @@ def planted_lock(torture: Torture, kind: str) -> list[str]:
 
 def many_at_once(torture: Torture, number: int, clock: str = "") -> list[str] | None:
     """Several builds at once, one of which is killed."""
-    environ = torture.site.environ(**({"TINY_CLOCK": clock} if clock else {}))
-    running = [
-        subprocess.Popen(
-            torture.site.argv("build", "--site", "two"),
-            env=environ,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(number)
-    ]
+    environ = {"TINY_CLOCK": clock} if clock else {}
+    running = [torture.site.start("build", "--site", "two", **environ) for _ in range(number)]
     time.sleep(torture.rng.uniform(0.5, 1.5) * torture.seconds)
     victim, *others = running
     injected = victim.poll() is None

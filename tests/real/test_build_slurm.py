@@ -20,7 +20,7 @@ from pathlib import Path
 
 import pytest
 
-from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, bash
+from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, bash, needed
 from parts.provision import Tool, real_modules, site_file
 from parts.slurm import SlurmCluster
 from parts.tiny import add_stack, make_site
@@ -41,11 +41,9 @@ class Cluster:
 
     def site(self, name: str, *replacements: tuple[str, str], system: ModuleSystem | None = LMOD) -> str:
         """The shipped example site with this machine's module names, and these changes."""
-        assert system is not None
-        chosen = (
-            ('system = "lmod"', f'system = "{system.name}"'),
-            ("/usr/share/lmod/lmod/init/bash", str(system.init)),
-        )
+        system = needed(system)
+        init = ("/usr/share/lmod/lmod/init/bash", str(system.init))
+        chosen = (('system = "lmod"', f'system = "{system.name}"'), init)
         return site_file(
             self.folder, "example-slurm", *real_modules(self.tree), *chosen, *replacements, name=f"site-{name}"
         )
@@ -54,9 +52,8 @@ class Cluster:
 @pytest.fixture(scope="module")
 def cluster(slurm_cluster: SlurmCluster, module_tree: ModuleTree, tmp_path_factory: pytest.TempPathFactory) -> Cluster:
     """One root for all tests of this file."""
-    for system, name in ((LMOD, "Lmod"), (ENVIRONMENT_MODULES, "Environment Modules")):
-        if system is None:
-            pytest.skip(f"{name} is not installed here (`.ci/install` brings it)")
+    needed(LMOD)
+    needed(ENVIRONMENT_MODULES)
     tiny = make_site(tmp_path_factory.mktemp("cluster") / "tiny")
     add_stack(tiny, "tensorflow-2.15.1", "py311")
     tool = tiny.tool(**slurm_cluster.environ, EXAMPLE_SITE=str(module_tree.root))
@@ -86,7 +83,7 @@ def haswell(cluster: Cluster, knl: str) -> str:
 
 def load(cluster: Cluster, system: ModuleSystem | None, arch: str, script: str) -> subprocess.CompletedProcess[str]:
     """Run a script in a user's shell where the published modules are in use."""
-    assert system is not None
+    system = needed(system)
     kind = "lua" if system.name == "lmod" else "tcl"
     path = f"{cluster.tool.root}/modules/{arch}/{kind}"
     return bash(f"set -e\nmodule use {path}\n{script}\n", system, cluster.tree.modulepath)
@@ -163,7 +160,7 @@ def test_another_version_of_the_same_name_never_loads_beside_it(
     cluster: Cluster, haswell: str, tmp_path: Path, system: ModuleSystem | None
 ) -> None:
     """`module swap` works in both; a second load swaps in Lmod and is refused by Environment Modules."""
-    assert system is not None
+    system = needed(system)
     kind, suffix = ("lua", ".lua") if system.name == "lmod" else ("tcl", "")
     other = tmp_path / "tensorflow" / f"9.9{suffix}"
     other.parent.mkdir()
@@ -255,7 +252,6 @@ def test_what_the_modules_do_not_bring_is_reported_before_anything_is_built(clus
 
 def test_what_the_caller_has_loaded_does_not_reach_the_plan(cluster: Cluster) -> None:
     """An admin with MPICH loaded, and a site that forgot to name it: the plan is that of a clean shell."""
-    assert LMOD is not None
     # What is left is the machine's own MPI, of whichever family its `mpicxx` is.
     own = "openmpi" if os.path.realpath("/usr/bin/mpicxx").endswith("opal_wrapper") else "mpich"
     site = cluster.site("forgot", (f', "{cluster.tree.mpich}"', ""), ('family = "mpich"', f'family = "{own}"'))
@@ -263,7 +259,7 @@ def test_what_the_caller_has_loaded_does_not_reach_the_plan(cluster: Cluster) ->
     outputs = []
     for load_first in ("true", f"module load {cluster.tree.mpich}"):
         environ = {name: value for name, value in cluster.tool.env().items() if name != "MODULEPATH"}
-        outputs.append(bash(f"{load_first}\n{tool}", LMOD, cluster.tree.modulepath, environ=environ).stdout)
+        outputs.append(bash(f"{load_first}\n{tool}", needed(LMOD), cluster.tree.modulepath, environ=environ).stdout)
     assert json.loads(outputs[0])["ok"]
     assert outputs[0] == outputs[1]
     assert str(cluster.tree.modules[cluster.tree.mpich]) not in outputs[0]

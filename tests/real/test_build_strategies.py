@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from parts.examples import Place
-from parts.modules import LMOD, ModuleTree
+from parts.modules import LMOD, ModuleTree, needed
 from parts.provision import REPOSITORY, Tool, site_file
 from parts.slurm import SlurmCluster
 
@@ -33,13 +33,11 @@ def test_workers_by_srun_on_two_hosts_find_each_other_by_tensorflows_own_resolve
     cluster_of_hosts: SlurmCluster, module_tree: ModuleTree, tmp_path: Path
 ) -> None:
     """Fetched, submitted, built on a node without network, compiler module and MPI, proved by `fit` on both, published."""
-    if LMOD is None:
-        pytest.skip("Lmod is not installed here (`.ci/install` brings it)")
     site = site_file(
         tmp_path,
         "example-slurm",
         ('stack = "tensorflow-2.15.1"', 'stack = "tensorflow-2.15.1-multiworker"'),
-        ("/usr/share/lmod/lmod/init/bash", str(LMOD.init)),
+        ("/usr/share/lmod/lmod/init/bash", str(needed(LMOD).init)),
         ('["gcc/12.2.0", "mpich/4.0.2", "python/3.11"]', f'["{module_tree.python}"]'),
         ('cxx = "mpicxx"', 'cxx = "no-such-mpicxx"'),
         ("[scheduler]", '[network]\ncompute = "no"\n\n[scheduler]'),

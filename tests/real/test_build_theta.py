@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from parts.modules import ENVIRONMENT_MODULES, ModuleTree, bash
+from parts.modules import ENVIRONMENT_MODULES, ModuleTree, bash, needed
 from parts.provision import module_init, site_file
 from parts.site_modules import SiteModules
 from parts.standins import stand_ins
@@ -25,11 +25,10 @@ pytestmark = pytest.mark.real
 
 def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(module_tree: ModuleTree, tmp_path: Path) -> None:
     """On Python 3.6, as its modules had."""
-    if ENVIRONMENT_MODULES is None:
-        pytest.skip("Environment Modules is not installed here (`.ci/install` brings it)")
+    system = needed(ENVIRONMENT_MODULES)
     if reason := module_tree.missing.get("python/3.6"):
         pytest.skip(reason)
-    modules = SiteModules(tmp_path / "modules", module_tree, ENVIRONMENT_MODULES, loaded=["PrgEnv-intel/6.0.5"])
+    modules = SiteModules(tmp_path / "modules", module_tree, system, loaded=["PrgEnv-intel/6.0.5"])
     modules.add("PrgEnv-intel/6.0.5", CC="icc", MPICH_CXX="icpc")
     modules.add_cray_compilers("PrgEnv-gnu/6.0.7")
     modules.add("gcc/8.3.0", "gcc")
@@ -72,7 +71,7 @@ def test_theta_builds_by_aprun_and_proves_tensorflow_1_15(module_tree: ModuleTre
     loaded = bash(
         f"set -e\nsource {modules.init}\nmodule unload PrgEnv-intel\nmodule use {root}/modules/knl/tcl\n"
         f"module load {module}\npython -c 'import tensorflow; print(tensorflow.__version__)'",
-        ENVIRONMENT_MODULES,
+        system,
         modules.path,
     )
     assert loaded.stdout.strip() == "1.15.2", loaded.stderr

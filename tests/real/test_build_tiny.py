@@ -18,7 +18,7 @@ import pytest
 
 from parts.disks import loop_disk, mounted
 from parts.provision import Tool
-from parts.tiny import SITE, TAG, TinySite, make_site
+from parts.tiny import TAG, TinySite, make_site
 from parts.tiny_cluster import wait_for
 from parts.torture import STEPS
 from provision.machine.files.durable import sync_file_system
@@ -39,13 +39,6 @@ NOWHERE = {
 def site(tmp_path: Path) -> TinySite:
     """A site for which everything was fetched, and nothing is built."""
     return make_site(tmp_path / "site")
-
-
-def built(site: TinySite, **environ: str) -> str:
-    """Build; it must end well. What was said."""
-    done = site.run("build", "--site", "one", **environ)
-    assert done.returncode == 0, done.stderr
-    return done.stderr
 
 
 def actions(site: TinySite) -> dict[str, str]:
@@ -73,7 +66,7 @@ def test_two_at_once_after_the_prefix_is_gone_one_builds_with_the_cached_wheel_a
     site: TinySite, tmp_path: Path
 ) -> None:
     """Both end well, one built it, the other waited and says for whom; Horovod is not compiled again."""
-    assert "compile: done" in built(site)
+    assert "compile: done" in site.good("build", "--site", "one").stderr
     (prefix,) = site.root.glob("envs/*/*/*")
     shutil.rmtree(prefix)
     assert list(actions(site).values())[:4] == [*["create"] * 3, "reuse"]
@@ -86,7 +79,7 @@ def test_two_at_once_after_the_prefix_is_gone_one_builds_with_the_cached_wheel_a
     assert f"process {both[0].pid}" in waits.read_text()
     assert re.findall(r"^\[\d+/\d+\] proof: done", builds.read_text(), re.MULTILINE)
     assert "compile: done" not in builds.read_text() + waits.read_text()
-    assert built(site).startswith("nothing to do")
+    assert site.good("build", "--site", "one").stderr.startswith("nothing to do")
 
 
 def test_ctrl_c_ends_what_was_started_and_says_how_to_go_on(site: TinySite, tmp_path: Path) -> None:
@@ -117,8 +110,7 @@ def test_a_hash_that_is_not_the_locks_stops_the_installation(site: TinySite, ins
 @pytest.mark.parametrize("installer", ["uv", "pip"])
 def test_an_index_that_cannot_be_reached_is_reported_as_that(site: TinySite, tmp_path: Path, installer: str) -> None:
     """A node without network for which nothing was fetched, or a broken mirror."""
-    text = (site.folder / "config" / "sites" / "one.toml").read_text()
-    (site.folder / "config" / "sites" / "one.toml").write_text(text.replace(str(site.root), str(tmp_path / "empty")))
+    site.write_profile("one", tmp_path / "empty")
     done = site.run("build", "--site", "one", **NOWHERE, PROVISION_INSTALLER=installer)
     assert done.returncode == 1
     assert "the package index cannot be reached" in done.stderr
@@ -134,8 +126,7 @@ def test_a_compile_error_shows_the_telling_lines_and_the_log(site: TinySite, tmp
         f'exec {shutil.which("g++")} "$@"\n'
     )
     compiler.chmod(0o755)
-    text = f'{SITE.format(name="other", root=site.root)}\n[archs.native.compiler]\ncxx = "{compiler}"\n'
-    (site.folder / "config" / "sites" / "other.toml").write_text(text)
+    site.write_profile("other", site.root, f'[archs.native.compiler]\ncxx = "{compiler}"\n')
     done = site.run("build", "--site", "other", PATH=f"{compiler.parent}:{os.environ['PATH']}")
     assert done.returncode == 1
     assert "step `compile` failed" in done.stderr
@@ -164,16 +155,14 @@ def test_a_disk_that_fills_up_midway_is_reported_and_the_build_goes_on_when_ther
     """The check beforehand is left out: another process filled the disk meanwhile."""
     root = small_disk / "root"
     shutil.copytree(site.root, root)
-    text = SITE.format(name="disk", root=root)
-    (site.folder / "config" / "sites" / "disk.toml").write_text(text)
+    site.write_profile("disk", root)
     (small_disk / "filler").write_bytes(bytes(shutil.disk_usage(small_disk).free - 2**19))
     done = site.run("build", "--site", "disk")
     assert done.returncode == 1, done.stderr
     assert "disk or file system is full" in done.stderr
     assert not (root / "modules").exists()
     (small_disk / "filler").unlink()
-    again = site.run("build", "--site", "disk")
-    assert again.returncode == 0, again.stderr
+    site.good("build", "--site", "disk")
 
 
 def empty_files(root: Path) -> set[str]:
@@ -185,14 +174,14 @@ def empty_files(root: Path) -> set[str]:
 
 def test_after_a_power_cut_at_each_receipt_the_next_build_goes_on(site: TinySite, tmp_path: Path) -> None:
     """The disk then has what was synced. Each build begins on the disk that the cut before left, and is cut off in its turn."""
-    built(site)
+    site.good("build", "--site", "one")
     disk, image = tmp_path / "disk", tmp_path / "image"
     mounting = loop_disk(image, disk, "64M")
     next(mounting)
     root = disk / "root"
     shutil.copytree(site.root / "cache", root / "cache")
     sync_file_system(disk)
-    (site.folder / "config" / "sites" / "disk.toml").write_text(SITE.format(name="disk", root=root))
+    site.write_profile("disk", root)
     words = ("build", "--site", "disk")
     try:
         for step in STEPS:
@@ -207,10 +196,8 @@ def test_after_a_power_cut_at_each_receipt_the_next_build_goes_on(site: TinySite
             disk.rmdir()
             image, mounting = after, loop_disk(after, disk)
             next(mounting)
-        done = site.run(*words)
-        assert done.returncode == 0, done.stderr
-        verified = site.run("verify", "--all", "--site", "disk")
-        assert verified.returncode == 0, verified.stdout
+        site.good(*words)
+        site.good("verify", "--all", "--site", "disk")
         assert empty_files(root) == empty_files(site.root)
     finally:
         next(mounting, None)

@@ -17,10 +17,11 @@ from typing import Any
 
 import pytest
 
-from parts.containers import TENSORFLOW, container_program, installer, lock_of_wheels, no_namespaces, template, wheel
+from parts.containers import TENSORFLOW, container_program, installer, lock_of_wheels, no_namespaces, template
 from parts.jobs import EXPORTED_MODULE
 from parts.profiles import profile
-from parts.slurm import NodeGroup, Partition, SlurmCluster, missing_programs
+from parts.slurm import NodeGroup, Partition, SlurmCluster
+from parts.tiny import make_wheel
 from provision.jobs.overlay_job import OverlayJob
 from provision.jobs.user_job import UserJob
 from provision.knowledge import miniforge
@@ -54,8 +55,6 @@ with open(os.path.join(out, "seen.json"), "w") as file:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[SlurmCluster]:
     """Nodes of Greene: with four GPUs, and without."""
-    if missing := missing_programs():
-        pytest.skip(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
     if reason := no_namespaces():
         pytest.skip(reason)
     groups = (
@@ -151,8 +150,8 @@ def make_greene(cluster: SlurmCluster, folder: Path, patch: pytest.MonkeyPatch) 
     wheels.mkdir()
     lock = lock_of_wheels(
         folder / "lock.txt",
-        wheel(wheels, "tensorflow", "2.15.1", TENSORFLOW.format(version="2.15.1", cuda=True)),
-        wheel(wheels, "setuptools", "80.10.2"),
+        make_wheel(wheels, "tensorflow", "2.15.1", {"tensorflow/__init__.py": TENSORFLOW}),
+        make_wheel(wheels, "setuptools", "80.10.2", {"setuptools/__init__.py": ""}),
     )
     site = profile("nyu-greene")
     assert site.container is not None
@@ -213,10 +212,12 @@ def test_own_packages_are_added_in_a_second_overlay_and_the_first_stays_as_it_is
     greene = equipped
     before = greene.overlay.read_bytes()
     wheels = greene.folder / "wheels"
-    extra = wheel(wheels, "extra", "1.0", "import helper\n", needs=("helper>=2", "tensorflow>=2.15"))
-    wheel(wheels, "helper", "1.0")
-    wheel(wheels, "helper", "2.0", "import tensorflow\n")
-    wheel(wheels, "clash", "1.0", needs=("tensorflow<2",))
+    extra = make_wheel(
+        wheels, "extra", "1.0", {"extra/__init__.py": "import helper\n"}, "helper>=2", "tensorflow>=2.15"
+    )
+    make_wheel(wheels, "helper", "1.0", {"helper/__init__.py": ""})
+    helper = make_wheel(wheels, "helper", "2.0", {"helper/__init__.py": "import tensorflow\n"})
+    make_wheel(wheels, "clash", "1.0", {"clash/__init__.py": ""}, "tensorflow<2")
     path, own = greene.folder / "own.txt", greene.overlay.with_name("own.ext3")
 
     def script(text: str) -> str:
@@ -234,8 +235,8 @@ def test_own_packages_are_added_in_a_second_overlay_and_the_first_stays_as_it_is
     said = greene.end("FAILED", greene.submit("hash", script(wrong)))
     assert "THESE PACKAGES DO NOT MATCH THE HASHES" in said
 
-    digest = hashlib.sha256(extra.read_bytes()).hexdigest()
-    text = f"extra==1.0 --hash=sha256:{digest}\nhelper==2.0 --hash=sha256:{digest_of(wheels, 'helper-2.0')}\n"
+    first, second = (hashlib.sha256(one.read_bytes()).hexdigest() for one in (extra, helper))
+    text = f"extra==1.0 --hash=sha256:{first}\nhelper==2.0 --hash=sha256:{second}\n"
     said = greene.end("COMPLETED", greene.submit("own", script(text)))
     assert "added: extra==1.0\nadded: helper==2.0\n" in said
     assert "added: tensorflow" not in said
@@ -252,12 +253,6 @@ def test_own_packages_are_added_in_a_second_overlay_and_the_first_stays_as_it_is
 
     said = greene.end("FAILED", greene.submit("horovod", greene.job("horovod", overlays=(str(own),))))
     assert "error: the container has no Horovod for TensorFlow" in said
-
-
-def digest_of(folder: Path, start: str) -> str:
-    """The sha256 of the wheel whose name starts so."""
-    (path,) = folder.glob(f"{start}-*.whl")
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def test_what_is_not_what_was_asked_for_gets_no_name(greene: Greene) -> None:

@@ -18,7 +18,7 @@ from parts import site_nodes
 from parts.cli import call, envelope
 from parts.jobs import EXPORTED_MODULE
 from parts.profiles import profile
-from parts.slurm import SlurmCluster, missing_programs
+from parts.slurm import SlurmCluster
 from provision.errors import EXIT_JOB_LEFT
 from provision.jobs.user_job import UserJob
 from provision.machine.submission.render_jobs import render_user_job
@@ -40,8 +40,6 @@ with open(os.path.join(os.environ["PROVISION_OUTPUT"], name), "w") as file:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[SlurmCluster]:
     """Two nodes each of Saga's normal and accel and of both kinds of Cori's, with their CPUs, memory, GPUs and features."""
-    if missing := missing_programs():
-        pytest.skip(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
     with site_nodes.cluster("hsw", "knl", "c", "gpu") as one:
         yield one
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-from parts.modules import ENVIRONMENT_MODULES, LMOD, bash
+from parts.modules import ENVIRONMENT_MODULES, LMOD, bash, needed
 from parts.older import older_tool
 from parts.provision import Tool
 from parts.tiny import TinySite, make_site
@@ -89,9 +89,7 @@ def test_a_record_that_only_older_tools_write_is_verified_like_the_others(tool: 
 
 @pytest.mark.parametrize("system", [LMOD, ENVIRONMENT_MODULES], ids=["lmod", "environment-modules"])
 def test_a_module_of_an_older_tool_loads(tool: Tool, system: Any) -> None:
-    if system is None:
-        pytest.skip("this module system is not installed here (`.ci/install` brings it)")
-    kind = "lua" if system.name == "lmod" else "tcl"
+    kind = "lua" if needed(system).name == "lmod" else "tcl"
     program = "import numpy, horovod.tensorflow; print(numpy.__version__)"
     script = f"set -e\nmodule load tensorflow/2.21.0\npython -c '{program}'\n"
     script += f"{' '.join(tool.argv('verify', '--loaded'))}\n"
@@ -110,18 +108,10 @@ def site(tmp_path: Path) -> TinySite:
 
 
 def start(site: TinySite, older: Path | None, *words: str) -> subprocess.Popen[str]:
-    """Start the older tool, or this one. The folder in which Python starts is one of its own: not this repository."""
+    """Start the older tool, or this one."""
     more = {} if older is None else {"PYTHONPATH": f"{older}:{older / 'tests'}"}
     words = words if "--site" in words else (*words, "--site", "two")
-    return subprocess.Popen(
-        site.argv(*words),
-        env=site.environ(**more),
-        cwd="/",
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return site.start(*words, **more)
 
 
 def test_the_older_tool_and_this_one_at_once_never_corrupt_a_root(site: TinySite, older: Path) -> None:

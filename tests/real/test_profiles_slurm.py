@@ -25,10 +25,10 @@ import pytest
 from parts import site_nodes
 from parts.examples import Place as Examples
 from parts.fixtures import share
-from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, bash
+from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, bash, needed
 from parts.provision import Tool, messages_of, module_init, site_file
 from parts.site_modules import SiteModules
-from parts.slurm import SlurmCluster, missing_programs
+from parts.slurm import SlurmCluster
 from parts.tiny import add_stack, make_site
 from provision.machine.files.who_may_write import user_name
 
@@ -148,8 +148,6 @@ def small_packages(request: pytest.FixtureRequest) -> bool:
 @pytest.fixture(scope="module")
 def slurm() -> Iterator[SlurmCluster]:
     """Two nodes of each kind that is built for here."""
-    if missing := missing_programs():
-        pytest.skip(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
     with site_nodes.cluster("hsw", "knl", "milan", "a100", "c", "gpu", "cm") as one:
         yield one
 
@@ -188,14 +186,11 @@ def make(
     return place
 
 
-def needed(system: ModuleSystem | None, tree: ModuleTree, *parts: str) -> ModuleSystem:
+def with_parts(system: ModuleSystem | None, tree: ModuleTree, *parts: str) -> ModuleSystem:
     """The module system; the test is skipped where it, or a part of the site's modules, cannot be had."""
-    if system is None:
-        pytest.skip("one of the module systems is not installed here (`.ci/install` brings it)")
-    for part in parts:
-        if reason := next((why for name, why in tree.missing.items() if name == part), None):
-            pytest.skip(f"{part}: {reason}")
-    return system
+    for part in tree.missing.keys() & set(parts):
+        pytest.skip(f"{part}: {tree.missing[part]}")
+    return needed(system)
 
 
 # Cori
@@ -207,7 +202,7 @@ CORI = {True: "tensorflow/1.15.2-intel", False: "tensorflow/1.15.5"}
 @pytest.fixture(scope="module")
 def cori(make: Make, module_tree: ModuleTree, small_packages: bool, tmp_path_factory: pytest.TempPathFactory) -> Place:
     """A Cray XC: what a login shell has loaded is another compiler's, and taken away by name."""
-    system = needed(ENVIRONMENT_MODULES, module_tree, "python/3.7")
+    system = with_parts(ENVIRONMENT_MODULES, module_tree, "python/3.7")
     loaded = ("PrgEnv-intel/6.0.5", "craype-haswell", "craype-hugepages2M", "atp/2.1.3")
     modules = SiteModules(tmp_path_factory.mktemp("cori-modules"), module_tree, system, loaded=loaded)
     modules.add("PrgEnv-intel/6.0.5", CC="icc", MPICH_CXX="icpc")
@@ -281,7 +276,7 @@ def test_coris_own_module_is_proved_where_nothing_of_ours_is_loaded(cori: Place)
 @pytest.fixture(scope="module")
 def saga_modules(module_tree: ModuleTree, tmp_path_factory: pytest.TempPathFactory) -> SiteModules:
     """EasyBuild's names, one toolchain generation, and the sticky StdEnv."""
-    system = needed(LMOD, module_tree, "python/3.10", "openmpi")
+    system = with_parts(LMOD, module_tree, "python/3.10", "openmpi")
     modules = SiteModules(tmp_path_factory.mktemp("saga-modules"), module_tree, system, loaded=["StdEnv"])
     modules.add_sticky("StdEnv")
     modules.add_openmpi("OpenMPI/4.1.4-GCC-11.3.0", "gcc")
@@ -354,7 +349,7 @@ def test_saga_with_gpus_goes_as_far_as_the_proof(
 def test_perlmutter_by_crays_wrappers_and_module_reset(
     make: Make, module_tree: ModuleTree, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    system = needed(LMOD, module_tree)
+    system = needed(LMOD)
     modules = SiteModules(tmp_path_factory.mktemp("perlmutter-modules"), module_tree, system)
     modules.add_cray_compilers("PrgEnv-gnu/8.5.0")
     modules.add("gcc-native/12.3", "gcc")
@@ -376,7 +371,7 @@ def test_greene_beside_its_container(
     make: Make, module_tree: ModuleTree, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """The job's form of the page: memory of the node, no partition. Behind the name of its Open MPI is MPICH."""
-    system = needed(LMOD, module_tree)
+    system = needed(LMOD)
     modules = SiteModules(tmp_path_factory.mktemp("greene-modules"), module_tree, system)
     modules.add("gcc/10.2.0", "gcc")
     modules.add("openmpi/gcc/4.1.6", "mpich")
@@ -397,7 +392,7 @@ def test_a_cluster_of_ones_own_from_the_generic_profile(
     make: Make, module_tree: ModuleTree, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     """By `provision site new`, every blank filled in, and its proxy never asked: everything was fetched."""
-    system = needed(LMOD, module_tree)
+    system = needed(LMOD)
     modules = SiteModules(tmp_path_factory.mktemp("own-modules"), module_tree, system)
     modules.add("gcc/12.2.0", "gcc")
     modules.add("mpich/4.0.2", "mpich")

@@ -20,7 +20,7 @@ from typing import Any
 import pytest
 
 from parts.fixtures import share
-from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, bash
+from parts.modules import ENVIRONMENT_MODULES, LMOD, ModuleSystem, ModuleTree, bash, needed
 from parts.provision import Tool, real_modules, site_file
 from parts.slurm import SlurmCluster
 from parts.spack import RealSpack
@@ -92,9 +92,8 @@ def cluster(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Cluster]:
     """One root for all tests of this file; everything that the builds need is fetched."""
-    for system, name in ((LMOD, "Lmod"), (ENVIRONMENT_MODULES, "Environment Modules")):
-        if system is None:
-            pytest.skip(f"{name} is not installed here (`.ci/install` brings it)")
+    needed(LMOD)
+    needed(ENVIRONMENT_MODULES)
     folder = tmp_path_factory.mktemp("spack")
     unpacked = share(folder / "root", shared_cache)
     environ = {**slurm_cluster.environ, **unpacked, "EXAMPLE_SITE": str(module_tree.root)}
@@ -175,7 +174,7 @@ def target_of(spec: dict[str, Any]) -> str:
 
 def load(cluster: Cluster, tool: Tool, system: ModuleSystem | None, script: str) -> str:
     """Run a script in a user's shell where the published modules are in use."""
-    assert system is not None
+    system = needed(system)
     kind = "lua" if system.name == "lmod" else "tcl"
     path = f"{tool.root}/modules/haswell/{kind}"
     done = bash(f"set -e\nmodule use {path}\n{script}\n", system, cluster.tree.modulepath, timeout_s=600)

@@ -19,7 +19,7 @@ import pytest
 from parts.examples import Place
 from parts.fetched_data import found_by
 from parts.fixtures import share
-from parts.modules import LMOD, ModuleTree
+from parts.modules import LMOD, ModuleTree, needed
 from parts.provision import Tool, messages_of, real_modules, site_file
 from parts.slurm import SlurmCluster
 
@@ -53,11 +53,9 @@ def cluster(
     slurm_cluster: SlurmCluster, module_tree: ModuleTree, shared_cache: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
     """The site, for which everything was fetched."""
-    if LMOD is None:
-        pytest.skip("Lmod is not installed here (`.ci/install` brings it)")
     folder = tmp_path_factory.mktemp("tensorflow")
     environ = {**slurm_cluster.environ, **share(folder / "root", shared_cache), "EXAMPLE_SITE": str(module_tree.root)}
-    init = ("/usr/share/lmod/lmod/init/bash", str(LMOD.init))
+    init = ("/usr/share/lmod/lmod/init/bash", str(needed(LMOD).init))
     site = site_file(folder, "example-slurm", *real_modules(module_tree), init, name="site-lmod")
     tool = Tool(folder / "root", environ)
     tool.good("fetch", "--site", site, "--arch", "knl")
@@ -89,10 +87,9 @@ def test_sbatch_builds_proves_and_publishes_against_the_mpi_of_the_site(cluster:
 
 def test_a_user_trains_on_two_nodes_from_the_published_module(cluster: Cluster, knl: Path) -> None:
     """A user's own job script: module load, srun."""
-    assert LMOD is not None
     out = cluster.user_job(
         f"""
-        source {LMOD.init}
+        source {needed(LMOD).init}
         export MODULEPATH={cluster.tree.modulepath}
         module use {cluster.tool.root}/modules/knl/lua
         module load {MODULE}

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from parts.slurm import SlurmCluster, missing_programs
+from parts.slurm import SlurmCluster
 from parts.tiny import TAG, make_site, newer_locks
 from parts.tiny_cluster import NAME, NODES, PARTITIONS, SETTINGS, TinyCluster, wait_for
 
@@ -25,8 +25,6 @@ pytestmark = [pytest.mark.real, pytest.mark.slurm]
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TinyCluster]:
     """The site, with a stack that both archs have built and users load."""
-    if missing := missing_programs():
-        pytest.skip(f"Slurm is not installed here, missing: {', '.join(missing)} (`.ci/install` brings it)")
     site = make_site(tmp_path_factory.mktemp("tiny"))
     with SlurmCluster(node_groups=NODES, partitions=PARTITIONS, settings=SETTINGS) as slurm:
         one = TinyCluster(site=site, slurm=slurm)
@@ -173,12 +171,7 @@ def test_a_cancelled_build_ends_its_programs_frees_the_lock_and_goes_on(cluster:
 
 def test_a_build_whose_node_an_urgent_job_takes_goes_on_after_the_requeue(cluster: TinyCluster) -> None:
     job, proof = cluster.held_build("preempted")
-    follows = subprocess.Popen(
-        cluster.site.argv("job", "follow", job, "--site", NAME),
-        env=cluster.site.environ(**cluster.slurm.environ),
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    follows = cluster.site.start("job", "follow", job, "--site", NAME, **cluster.slurm.environ)
     urgent = cluster.slurm.submit("#!/bin/sh\ntrue\n", "--partition=urgent", "--exclusive", "--output=/dev/null")
     wait_for("the end of the proof", lambda: not Path(f"/proc/{proof}").exists())
     assert cluster.slurm.wait(urgent) == "COMPLETED"
