@@ -5,9 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import Any
+
+import pytest
 
 from provision.machine.root.store import Store
 from provision.model.description import Description
@@ -100,29 +103,30 @@ def store_here() -> Store:
 
 
 def put_published(store: Store, **changes: Any) -> Record:
-    """An environment in this store that looks as if it was built, proved and published."""
-    record = make_record(prefix=str(store.layout.prefix(ENVIRONMENT)), **changes)
-    records = Path(store.layout.records_folder(ENVIRONMENT))
+    """An environment in this store that looks as if it was built, proved and published; its packages are not there."""
+    record = make_record(**changes)
+    env = EnvironmentId.parse(record.environment)
+    record = dataclasses.replace(record, prefix=str(store.layout.prefix(env)))
+    records = Path(store.layout.records_folder(env))
     records.mkdir(parents=True)
     (records / "record.json").write_text(json.dumps(record.to_dict()))
     (records / "activate.sh").write_text("export PROVISION_ENVIRONMENT=x\n")
     for step in ("create", "proof"):
-        store.write_receipt(ENVIRONMENT, Receipt(step=step, seconds=1.5, host="n1"))
+        store.write_receipt(env, Receipt(step=step, seconds=1.5, host="n1"))
     (records / "description.json").write_text(json.dumps(DESCRIPTION.to_dict()))
-    publish(store, ENVIRONMENT, {"lua/tensorflow/2.15.1.lua": "-- a modulefile\n"})
+    publish(store, env, {f"lua/{record.module}.lua": "-- a modulefile\n"})
     return record
 
 
-def write_published(root: Path, record: Record) -> None:
-    """An environment that is published below a root, without its packages."""
-    store = Store(Layout(PurePosixPath(root)))
-    env = EnvironmentId.parse(record.environment)
-    records = Path(store.layout.records_folder(env))
-    (records / "receipts").mkdir(parents=True)
-    record = dataclasses.replace(record, prefix=str(store.layout.prefix(env)))
-    (records / "record.json").write_text(json.dumps(record.to_dict()))
-    (records / "verdict.json").write_text(json.dumps(record.verdict.to_dict()))
-    publish(store, env, {})
+def load(record: Record, virtual_env: str, patch: pytest.MonkeyPatch) -> None:
+    """Let this process be a shell that has loaded the environment, or a venv on it."""
+    patch.setenv("PROVISION_ENVIRONMENT", record.environment)
+    patch.setenv("VIRTUAL_ENV", virtual_env)
+    patch.setenv("LOADEDMODULES", ":".join(record.verdict.modules or record.modules))
+    patch.setenv("PATH", f"{virtual_env}/bin:{os.environ['PATH']}")
+    for word in shlex.split(record.identity.get("module environment", "")):
+        name, _, value = word.partition("=")
+        patch.setenv(name, value)
 
 
 def publish(store: Store, env: EnvironmentId, files: Mapping[str, str]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from parts.cli import call
-from parts.records import ENVIRONMENT, make_record, write_published
+from parts.records import ENVIRONMENT, put_published, store_here
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
 pytestmark = [
@@ -34,7 +34,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("report")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PROVISION_ROOT", str(folder / "root"))
-        write_published(folder / "root", make_record())
+        put_published(store_here())
         assert call("report", str(folder / "out")) == 0
     return folder / "out"
 

@@ -9,7 +9,7 @@ import pytest
 
 from golden_files import Words
 from parts.cli import call, envelope
-from parts.records import ENVIRONMENT, PROOF, make_record, write_published
+from parts.records import ENVIRONMENT, PROOF, make_record, put_published, store_here
 from provision.machine.probes.probe import cpu
 from provision.model.overview import Entry
 from provision.planning.environment_table import select, table
@@ -73,11 +73,8 @@ def test_environments_are_filtered_and_sorted(choice: dict[str, str], fingerprin
     assert [entry.environment.fingerprint for entry in select(ALL, **choice)] == fingerprints  # type: ignore[arg-type]
 
 
-def test_the_verb_lists_what_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: Words
-) -> None:
-    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
-    write_published(tmp_path, make_record())
+def test_the_verb_lists_what_is_there(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: Words) -> None:
+    put_published(store_here())
     assert call("list", "--json") == 0
     (row,) = envelope(capsys)["result"]["environments"]
     assert (row["arch"], row["stack"], row["state"], row["bytes"]) == ("knl", "tensorflow-2.15.1", "published", None)
@@ -90,11 +87,10 @@ def test_the_verb_lists_what_is_there(
 
 
 def test_an_environment_of_this_machine_is_found_by_the_arch_of_its_profile(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
     env = f"{cpu().target}/tensorflow/2.21.0-0123456789"
-    write_published(tmp_path, make_record(environment=env, module="tensorflow/2.21.0"))
+    put_published(store_here(), environment=env, module="tensorflow/2.21.0")
     assert call("list", "--arch", "native", "--json") == 0
     assert len(envelope(capsys)["result"]["environments"]) == 1
     assert call("show", "tensorflow/2.21.0", "--arch", "native") == 0
@@ -108,13 +104,11 @@ def test_an_environment_of_this_machine_is_found_by_the_arch_of_its_profile(
 
 @pytest.mark.parametrize("words", ["show tensorflow/2.15.1", "verify tensorflow/2.15.1", "verify --all", "rollback"])
 def test_a_native_arch_on_a_machine_with_another_cpu_finds_nothing_and_says_why(
-    words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
-    record = make_record()
-    write_published(tmp_path, record)
+    put_published(store_here())
     assert call(*words.split(), "--arch", "native") == 2
     error = capsys.readouterr().err
     assert "`native`" in error and f"`{cpu().target}`" in error
-    evidence = "archs with modules: `knl`" if words == "rollback" else f"of another arch: {record.environment}"
+    evidence = "archs with modules: `knl`" if words == "rollback" else f"of another arch: {ENVIRONMENT}"
     assert f"  {evidence}\n" in error
