@@ -1,4 +1,4 @@
-"""A process without any network: a network namespace of its own, in which only the loopback interface is up.
+"""A process without any network (a namespace of its own, in which only the loopback interface is up), and what one serves.
 
 Real: the kernel's. MPI needs the loopback, a node without it is none.
 """
@@ -6,8 +6,11 @@ Real: the kernel's. MPI needs the loopback, a node without it is none.
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
+import time
+import urllib.request
 
 # SIOCSIFFLAGS with IFF_UP on `lo`, then become the program.
 _UP = """
@@ -31,3 +34,21 @@ def why_not() -> str | None:
     except OSError as error:
         return str(error)
     return done.stderr.strip() or "unshare failed" if done.returncode else None
+
+
+def free_port() -> int:
+    """A port of the loopback interface that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def served(process: subprocess.Popen[str], address: str) -> str:
+    """The page at this address, once the process serves it."""
+    while True:
+        try:
+            with urllib.request.urlopen(address) as answer:
+                return str(answer.read().decode())
+        except OSError:
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.1)

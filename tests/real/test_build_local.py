@@ -7,11 +7,9 @@ import json
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import time
-import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -20,8 +18,8 @@ from _pytest.mark.structures import ParameterSet
 from parts.examples import SRUN, place_of, site_with_module
 from parts.fetched_data import found_by
 from parts.fixtures import share
-from parts.modules import LMOD
-from parts.network import why_not, without_network
+from parts.modules import LMOD, needed
+from parts.network import free_port, served, why_not, without_network
 from parts.notebook import run_notebook
 from parts.notebook import why_not as no_notebook
 from parts.provision import Tool, messages_of
@@ -29,6 +27,7 @@ from parts.slurm import SlurmCluster
 from parts.tiny import make_wheel
 
 pytestmark = pytest.mark.real
+Activated = Callable[[str], subprocess.CompletedProcess[str]]
 
 
 def long(*values: str) -> ParameterSet:
@@ -65,8 +64,9 @@ def environment(tool: Tool) -> str:
     return str(published[0])
 
 
-def prefix_of(tool: Tool, environment: str) -> Path:
-    """The folder of an environment."""
+@pytest.fixture(scope="module")
+def prefix(tool: Tool, environment: str) -> Path:
+    """The folder of the environment."""
     return Path(json.loads(tool.good("show", environment, "--json"))["result"]["prefix"])
 
 
@@ -89,9 +89,8 @@ def test_a_build_is_proved_by_ranks_that_agree_and_leaves_all_its_records(tool: 
     assert not any((tool.root / "build").glob("*/*"))
 
 
-def test_what_is_linked_is_the_mpi_of_the_plan_and_points_to_no_build_folder(tool: Tool, environment: str) -> None:
+def test_what_is_linked_is_the_mpi_of_the_plan_and_points_to_no_build_folder(tool: Tool, prefix: Path) -> None:
     """The library's RUNPATH is relative, so that the cached wheel serves every prefix."""
-    prefix = prefix_of(tool, environment)
     library = next(prefix.glob("lib/python3.*/site-packages/horovod/tensorflow/mpi_lib*.so"))
     dynamic = subprocess.run(["readelf", "-d", library], capture_output=True, text=True, check=True).stdout
     assert "[$ORIGIN/../../tensorflow:$ORIGIN/../../../..]" in dynamic
@@ -99,18 +98,20 @@ def test_what_is_linked_is_the_mpi_of_the_plan_and_points_to_no_build_folder(too
     assert str(tool.root) not in dynamic
 
 
-def test_horovods_sources_are_compiled_as_few_files(tool: Tool, environment: str) -> None:
+def test_horovods_sources_are_compiled_as_few_files(prefix: Path) -> None:
     """26 sources in 4 files: the headers that they share are read once a file."""
-    log = prefix_of(tool, environment) / ".provision" / "logs" / "compile.log"
+    log = prefix / ".provision" / "logs" / "compile.log"
     if not log.exists():
         pytest.skip("an earlier run compiled the wheel, from the same sources, with the same flags and patches")
     built = re.findall(r"Building CXX object \S*/(\S+)\.o", log.read_text(encoding="utf-8"))
     assert sorted(built) == ["mpi_ops.cc", *(f"unity_{number}_cxx.cxx" for number in range(3))]
 
 
-def test_a_users_venv_imports_the_stack_and_pip_adds_to_it(tool: Tool, environment: str, tmp_path: Path) -> None:
+def test_a_users_venv_imports_the_stack_and_pip_adds_to_it(
+    tool: Tool, environment: str, prefix: Path, tmp_path: Path
+) -> None:
     """TensorFlow, and Horovod with its MPI, in a venv of a user; pip adds a wheel and refuses another NumPy."""
-    prefix, venv = prefix_of(tool, environment), tmp_path / "my-venv"
+    venv = tmp_path / "my-venv"
     tool.good("venv", "create", str(venv), "--on", environment)
     program = "import tensorflow, horovod.tensorflow as h; h.init(); print(tensorflow.__file__, h.size())"
     mine = make_wheel(tmp_path, "mine", "1.0", {"mine.py": program})
@@ -129,12 +130,11 @@ def test_a_users_venv_imports_the_stack_and_pip_adds_to_it(tool: Tool, environme
     assert all(check["passed"] for check in checks), checks
 
 
-def test_what_was_fetched_is_all_that_a_node_without_network_needs(tool: Tool, environment: str) -> None:
+def test_what_was_fetched_is_all_that_a_node_without_network_needs(tool: Tool, prefix: Path) -> None:
     """The build of this session's root was cut off from every network; fetching again finds all of it here."""
     if reason := why_not():
         pytest.skip(f"no process can be cut off from the network here: {reason}")
-    logs = prefix_of(tool, environment) / ".provision" / "logs"
-    assert "--no-index --find-links" in (logs / "install.log").read_text(encoding="utf-8")
+    assert "--no-index --find-links" in (prefix / ".provision" / "logs" / "install.log").read_text(encoding="utf-8")
     again = tool.json("fetch")["result"]
     assert again["fetched"] == []
     assert len(again["here"]) == 4
@@ -162,15 +162,20 @@ def test_an_activated_shell_trains_under_mpiexec_and_deactivation_leaves_nothing
     assert sorted(line for line in done.stdout.splitlines() if line.endswith(" of 2")) == ["0 of 2", "1 of 2"]
 
 
-def activated(tool: Tool, environment: str, folder: Path, script: str) -> subprocess.CompletedProcess[str]:
-    """Run this in bash, in a shell in which the environment is activated."""
-    text = f'set -euo pipefail\neval "$({" ".join(tool.argv("activate", environment))})"\ncd "$1"\n{script}'
-    argv = ["bash", "-c", text, "bash", str(folder)]
-    return subprocess.run(argv, env=tool.env(), capture_output=True, text=True, check=False)
+@pytest.fixture
+def activated(tool: Tool, environment: str, tmp_path: Path) -> Activated:
+    """Runs a script in bash, in a shell in which the environment is activated, in the folder of the test."""
+
+    def run(script: str) -> subprocess.CompletedProcess[str]:
+        text = f'set -euo pipefail\neval "$({" ".join(tool.argv("activate", environment))})"\n{script}'
+        argv, environ = ["bash", "-c", text], tool.env()
+        return subprocess.run(argv, env=environ, cwd=tmp_path, capture_output=True, text=True, check=False)
+
+    return run
 
 
 def test_horovodrun_refuses_and_the_command_of_its_hint_starts_the_program(
-    tool: Tool, environment: str, tmp_path: Path
+    activated: Activated, tmp_path: Path
 ) -> None:
     """What the user typed is in the hint: the program, its words, the number of ranks, the settings."""
     (tmp_path / "my train.py").write_text(
@@ -179,23 +184,23 @@ def test_horovodrun_refuses_and_the_command_of_its_hint_starts_the_program(
         'os.write(1, f"{line}\\n".encode())\n'
     )
     typed = "horovodrun -np 2 -H localhost:2 --cycle-time-ms 3 python 'my train.py' \"it's\""
-    done = activated(tool, environment, tmp_path, typed)
+    done = activated(typed)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("error: `horovodrun` is switched off in this environment\n")
     assert "Traceback" not in done.stderr
     mpiexec, provision = done.stderr.partition("hint: ")[2].split("`")[1::2]
     assert provision == "provision job horovod --help"
-    done = activated(tool, environment, tmp_path, mpiexec)
+    done = activated(mpiexec)
     assert done.returncode == 0, done.stdout + done.stderr
     lines = sorted(line for line in done.stdout.splitlines() if line.startswith("("))
     assert lines == [f"""({rank}, 2, ["it's"], '3.0')""" for rank in (0, 1)]
 
 
-def test_horovodrun_still_shows_its_version_and_what_is_built_in(tool: Tool, environment: str, tmp_path: Path) -> None:
+def test_horovodrun_still_shows_its_version_and_what_is_built_in(activated: Activated) -> None:
     """Both start nothing. What is built in is read from the library, so the answer comes without an import of TensorFlow."""
     asked = "horovodrun --version; time -p horovodrun --check-build"
-    done = activated(tool, environment, tmp_path, asked)
+    done = activated(asked)
     assert done.returncode == 0, done.stderr
     seconds = sum(float(line.split()[1]) for line in done.stderr.splitlines() if line.startswith(("user ", "sys ")))
     assert seconds < 3, "one import of TensorFlow takes 3 s and more; six were needed"
@@ -205,34 +210,29 @@ def test_horovodrun_still_shows_its_version_and_what_is_built_in(tool: Tool, env
     assert "[X] TensorFlow" in done.stdout and "[X] MPI" in done.stdout and "[ ] Gloo" in done.stdout
 
 
-def test_a_notebook_imports_horovod_through_the_kernel(tool: Tool, environment: str, tmp_path: Path) -> None:
+def test_a_notebook_imports_horovod_through_the_kernel(
+    tool: Tool, environment: str, prefix: Path, tmp_path: Path
+) -> None:
     """Jupyter's own client starts the kernel; `ipykernel` comes from the package index into a venv of the kernel."""
     if reason := no_notebook():
         pytest.skip(reason)
     tool.good("kernel", "install", environment, "--name", "mine", JUPYTER_DATA_DIR=str(tmp_path))
     code = "import horovod.tensorflow.keras as hvd; hvd.init(); print(hvd.__file__, hvd.size())"
     path, size = run_notebook("mine", code, tmp_path).splitlines()[-1].split()
-    assert (Path(path).is_relative_to(prefix_of(tool, environment)), size) == (True, "1")
+    assert (Path(path).is_relative_to(prefix), size) == (True, "1")
 
 
-def test_tensorboard_of_the_environment_serves_a_run(tool: Tool, environment: str, tmp_path: Path) -> None:
+def test_tensorboard_of_the_environment_serves_a_run(
+    tool: Tool, environment: str, prefix: Path, tmp_path: Path
+) -> None:
     """The real TensorBoard, until Ctrl-C."""
     summaries = tmp_path / "runs" / "4711" / "tensorboard"
     writer = f"import tensorflow as tf; w = tf.summary.create_file_writer({str(summaries)!r}); w.close()"
-    subprocess.run([prefix_of(tool, environment) / "bin" / "python", "-c", writer], check=True, capture_output=True)
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    subprocess.run([prefix / "bin" / "python", "-c", writer], check=True, capture_output=True)
+    port = free_port()
     argv = tool.argv("tensorboard", "4711", "--on", environment, "--port", str(port))
     process = subprocess.Popen(argv, env=tool.env(), cwd=tmp_path, stderr=subprocess.PIPE, text=True)
-    for _ in range(1200):
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/data/logdir") as answer:
-                assert json.loads(answer.read())["logdir"] == str(summaries)
-            break
-        except OSError:
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.1)
+    assert json.loads(served(process, f"http://127.0.0.1:{port}/data/logdir"))["logdir"] == str(summaries)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 0, said
@@ -283,19 +283,15 @@ for number in os.listdir("/proc/self/fd"):
 """
 
 
-def test_no_part_of_horovods_runner_opens_a_server_or_reads_from_one(
-    tool: Tool, environment: str, tmp_path: Path
-) -> None:
+def test_no_part_of_horovods_runner_opens_a_server_or_reads_from_one(activated: Activated, tmp_path: Path) -> None:
     """Elastic drivers, Spark and Ray use these classes. `import horovod.tensorflow.elastic` works."""
     (tmp_path / "servers.py").write_text(SERVERS)
-    done = activated(tool, environment, tmp_path, "python servers.py")
+    done = activated("python servers.py")
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
 
 
-def test_a_program_of_elastic_horovod_trains_with_a_fixed_number_of_ranks(
-    tool: Tool, environment: str, tmp_path: Path
-) -> None:
+def test_a_program_of_elastic_horovod_trains_with_a_fixed_number_of_ranks(activated: Activated, tmp_path: Path) -> None:
     """Started by mpiexec, `hvd.elastic.run` only synchronises the state."""
     (tmp_path / "train.py").write_text(
         "import os, horovod.tensorflow as hvd, tensorflow as tf\n"
@@ -309,7 +305,7 @@ def test_a_program_of_elastic_horovod_trains_with_a_fixed_number_of_ranks(
         "value = train(hvd.elastic.TensorFlowState([weight], batch=hvd.rank()))\n"
         'os.write(1, f"weight {value} of rank {hvd.rank()} of {hvd.size()}\\n".encode())\n'
     )
-    done = activated(tool, environment, tmp_path, "mpiexec -n 2 python train.py")
+    done = activated("mpiexec -n 2 python train.py")
     assert done.returncode == 0, done.stdout + done.stderr
     lines = sorted(line for line in done.stdout.splitlines() if line.startswith("weight"))
     assert lines == [f"weight 5.0 of rank {rank} of 2" for rank in (0, 1)]
@@ -339,11 +335,11 @@ def open_ports(*argv: str | Path, environ: dict[str, str]) -> set[str]:
     return {port for port in ports if not port.startswith(("0100007F:", "00000000000000000000000001000000:"))}
 
 
-def test_no_rank_of_a_proof_listens_for_other_machines(tool: Tool, environment: str) -> None:
+def test_no_rank_of_a_proof_listens_for_other_machines(tool: Tool, environment: str, prefix: Path) -> None:
     """Horovod and TensorFlow open no port, and an MPI on shared memory none but that of MPICH's mpiexec for its helpers."""
     if reason := why_not():
         pytest.skip(f"no process can have a network of its own here: {reason}")
-    programs = prefix_of(tool, environment) / "bin"
+    programs = prefix / "bin"
     listens = "import socket, time; one = socket.create_server(('0.0.0.0', 0)); time.sleep(1)"
     ranks = (programs / "mpiexec", "-n", "2", programs / "python", "-c", listens)
     assert len(open_ports(*ranks, environ=tool.env())) == 3, "what listens is seen"
@@ -360,34 +356,25 @@ def test_no_rank_of_a_proof_listens_for_other_machines(tool: Tool, environment: 
     ],
 )
 def test_every_example_trains_and_continues_by_jobs_on_the_newest_tensorflow(
-    tool: Tool, environment: str, slurm_cluster: SlurmCluster, tmp_path: Path, name: str, again: str
+    prefix: Path, slurm_cluster: SlurmCluster, tmp_path: Path, name: str, again: str
 ) -> None:
     """TensorFlow 2.21 with Keras 3 is behind a module of the site's own; `mpiexec` starts the ranks of its MPI."""
-    if LMOD is None:
-        pytest.skip("Lmod is not installed here (`.ci/install` brings it)")
-    prefix = prefix_of(tool, environment)
-    site = site_with_module(tmp_path, prefix, LMOD.init, (SRUN, 'launcher = { name = "mpiexec" }'))
-    place = place_of(slurm_cluster, tmp_path, site, prefix)
-    place.check(name, again=again)
+    site = site_with_module(tmp_path, prefix, needed(LMOD).init, (SRUN, 'launcher = { name = "mpiexec" }'))
+    place_of(slurm_cluster, tmp_path, site, prefix).check(name, again=again)
 
 
-def test_keras_3_finds_what_was_fetched_with_and_without_a_folder_of_its_own(
-    tool: Tool, environment: str, tmp_path: Path
-) -> None:
-    python = prefix_of(tool, environment) / "bin" / "python"
+def test_keras_3_finds_what_was_fetched_with_and_without_a_folder_of_its_own(prefix: Path, tmp_path: Path) -> None:
+    python = prefix / "bin" / "python"
     assert found_by(python, tmp_path / "one") == ["digits", "batch", "weights"]
     assert found_by(python, tmp_path / "two", keras_home=True) == ["digits", "batch", "weights"]
 
 
 @pytest.mark.slurm
 def test_the_example_of_several_workers_trains_and_continues_by_jobs_on_the_newest_tensorflow(
-    tool: Tool, environment: str, cluster_of_hosts: SlurmCluster, tmp_path: Path
+    prefix: Path, cluster_of_hosts: SlurmCluster, tmp_path: Path
 ) -> None:
     """On two hosts, which find each other by TensorFlow's own resolver."""
-    if LMOD is None:
-        pytest.skip("Lmod is not installed here (`.ci/install` brings it)")
-    prefix = prefix_of(tool, environment)
-    site = site_with_module(tmp_path, prefix, LMOD.init, (SRUN, 'launcher = { name = "srun" }'))
+    site = site_with_module(tmp_path, prefix, needed(LMOD).init, (SRUN, 'launcher = { name = "srun" }'))
     place_of(cluster_of_hosts, tmp_path, site, prefix).check("multiworker", again="resume")
 
 

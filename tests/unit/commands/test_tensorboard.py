@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-import subprocess
-import time
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -14,6 +11,7 @@ import pytest
 from golden_files import Words
 from parts.cli import call, envelope
 from parts.json_page import faults
+from parts.network import free_port, served
 from parts.provision import Tool, site_file
 from parts.records import ENVIRONMENT
 from parts.small_environment import make_small_environment, packages_of
@@ -51,13 +49,6 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PROVISION_ROOT", str(root))
     monkeypatch.chdir(tmp_path)
     return root
-
-
-def free_port() -> int:
-    """A port that is free now."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def test_the_folder_of_a_job_and_the_tunnel_are_printed(
@@ -135,22 +126,8 @@ def test_a_port_that_is_taken_and_an_environment_without_tensorboard_are_refused
 def test_it_serves_on_this_node_until_ctrl_c(root: Path, tmp_path: Path) -> None:
     port = free_port()
     tool = Tool(root)
-    process = subprocess.Popen(
-        tool.argv("tensorboard", "4711", "--port", str(port)),
-        env=tool.env(),
-        cwd=tmp_path,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    for _ in range(600):
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/") as answer:
-                assert answer.read().decode() == str(tmp_path / "runs" / "4711" / "tensorboard")
-            break
-        except OSError:
-            assert process.poll() is None, process.communicate()
-            time.sleep(0.1)
+    process = tool.start("tensorboard", "4711", "--port", str(port))
+    assert served(process, f"http://127.0.0.1:{port}/") == str(tmp_path / "runs" / "4711" / "tensorboard")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=30)
     assert process.returncode == 0, err
