@@ -26,16 +26,26 @@ def make_small_environment(root: Path) -> Path:
     for name in ("python", "python3"):
         (prefix / "bin" / name).symlink_to(python)
     (prefix / "pyvenv.cfg").write_text(f"home = {python.parent}\ninclude-system-site-packages = false\n")
-    for name, version in (("tensorflow", "2.15.1"), ("numpy", "1.26.4")):
-        (packages / name).mkdir()
-        (packages / name / "__init__.py").write_text(f"__version__ = '{version}'\n")
-        info = packages / f"{name}-{version}.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    source = Path(pip.__file__).parent
-    (packages / "pip").symlink_to(source)
-    (packages / f"pip-{pip.__version__}.dist-info").symlink_to(source.with_name(f"pip-{pip.__version__}.dist-info"))
+    add_packages(packages, tensorflow="2.15.1", numpy="1.26.4")
+    add_pip(packages)
     return prefix
+
+
+def add_packages(folder: Path, **versions: str) -> None:
+    """Empty packages with these versions."""
+    for name, version in versions.items():
+        info = folder / f"{name}-{version}.dist-info"
+        for new in (folder / name, info):
+            new.mkdir(parents=True)
+        (folder / name / "__init__.py").write_text(f"__version__ = '{version}'\n")
+        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+
+
+def add_pip(folder: Path) -> None:
+    """The pip of this Python."""
+    source = Path(pip.__file__).parent
+    (folder / "pip").symlink_to(source)
+    (folder / f"pip-{pip.__version__}.dist-info").symlink_to(source.with_name(f"pip-{pip.__version__}.dist-info"))
 
 
 def packages_of(prefix: Path) -> Path:

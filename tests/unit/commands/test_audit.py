@@ -105,9 +105,3 @@ def test_an_environment_is_audited_by_what_is_installed(capsys: Captured) -> Non
         assert {one["package"] for one in audited["open"]} == {"horovod", "tensorflow-cpu"}
     assert cli.main(["show", str(ENVIRONMENT)]) == 0
     assert "(tensorflow-cpu 22, horovod 2)" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("words", [(), ("--all", "--stack", STACK), ("x", "--all")])
-def test_exactly_one_thing_is_audited(capsys: Captured, words: tuple[str, ...]) -> None:
-    code, body = answer(capsys, "audit", *words)
-    assert (code, body["error"]["kind"]) == (2, "usage")

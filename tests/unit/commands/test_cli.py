@@ -9,12 +9,12 @@ import shlex
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from golden_files import Words
 from parts.cli import call, envelope, run
+from parts.json_page import faults
 from parts.loops import for_each
 from provision import __version__, cli
 from provision.commands import PAGES, VERBS
@@ -35,12 +35,6 @@ COMMANDS = [(verb, *more) for verb, _ in VERBS for more in ([(name,) for name in
 NOT_HERE = "there is no |users load no |no module of|nothing was published|cannot be read|is not the output folder"
 # Verbs whose examples are not tried: they build, or ask the network.
 TRY_NOTHING = ("build", "fetch", "lock", "upgrade", "spack", "data", "tensorboard", "example", "site")
-
-
-def spawn(*words: str, **options: Any) -> subprocess.CompletedProcess[str]:
-    """The command line in a process of its own."""
-    argv = [sys.executable, "-m", "provision", *words]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, **options)
 
 
 def test_help_lists_every_verb_with_its_purpose(capsys: Captured) -> None:
@@ -253,6 +247,7 @@ def test_a_log_is_explained(tmp_path: Path, capsys: Captured, words: Words) -> N
     (tmp_path / "log").write_bytes(b"gcc \xff\nerror: write: No space left on device\n")
     assert call("explain", str(tmp_path / "log"), "--json") == 1
     result = envelope(capsys)["result"]
+    assert faults(result, "explain") == []
     assert (result["verdict"], result["failure"]) == ("known", "disk-full")
     words("explain", result["cause"])
     assert result["line"] == {"number": 2, "text": "error: write: No space left on device"}
@@ -287,13 +282,6 @@ def test_what_followed_from_an_unknown_failure_is_shown_as_that(tmp_path: Path, 
     assert [other["failure"] for other in result["others"]] == ["make-failed"]
 
 
-def test_a_log_that_cannot_be_read_is_a_wrong_request(capsys: Captured, words: Words) -> None:
-    assert call("explain", "nosuch.log", "--json") == 2
-    error = envelope(capsys)["error"]
-    assert (error["kind"], "`nosuch.log`" in error["message"]) == ("config", True)
-    words("explain", error["message"])
-
-
 def test_a_folder_or_the_number_of_a_job_stands_for_its_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
 ) -> None:
@@ -320,15 +308,37 @@ def test_a_file_that_is_not_a_text_is_refused(tmp_path: Path, capsys: Captured) 
     assert "is not a text" in capsys.readouterr().err
 
 
-def test_a_site_without_a_scheduler_has_no_job_to_follow(capsys: Captured) -> None:
-    assert call("job", "follow", "1", "--site", "local", "--json") == 2
-    assert "no scheduler" in envelope(capsys)["error"]["message"]
-
-
-def test_a_job_is_followed_by_its_number(capsys: Captured) -> None:
-    for words in (("job", "follow"), ("job", "follow", "7; reboot"), ("job", "build", "7")):
-        assert call(*words, "--json") == 2
-        assert envelope(capsys)["ok"] is False
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        ("audit", "usage"),
+        ("audit --all --stack tensorflow-2.15.1", "usage"),
+        ("audit x --all", "usage"),
+        ("job build 7", "usage"),
+        ("job follow", "usage"),
+        ("job follow 7;reboot", "config"),
+        ("job follow 1 --site local", "config"),
+        ("test --all", "unpublished"),
+        ("upgrade nothing", "unknown-stack"),
+        ("upgrade tensorflow-2.21.0", "unpublished"),
+        ("upgrade tensorflow-2.21.0 --undo", "no-generation"),
+        ("upgrade tensorflow-2.21.0 --undo --submit", "usage"),
+        ("upgrade tensorflow-2.21.0 --no-wait", "usage"),
+        ("upgrade tensorflow-2.21.0 --locks x --recompile", "usage"),
+        ("verify", "usage"),
+        ("verify --all --loaded", "usage"),
+        ("verify knl --all", "usage"),
+        ("verify --loaded --hashes", "usage"),
+    ],
+)
+def test_a_bad_request_is_one_clear_error_and_writes_nothing(
+    command: str, kind: str, capsys: Captured, words: Words
+) -> None:
+    assert call(*command.split(), "--json") == 2
+    error = envelope(capsys)["error"]
+    assert error["kind"] == kind
+    words(command.split()[0], error["message"])
+    assert not Path(os.environ["PROVISION_ROOT"], "upgrades").exists()
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"identity": 3, "environment": ""}', "no json"])
@@ -387,12 +397,6 @@ def test_a_bug_is_reported_with_the_traceback_in_a_file(
     assert error["message"].endswith("ZeroDivisionError: by nought")
     words("list", error["message"])
     assert "Traceback" in Path(error["log"]).read_text()
-
-
-def test_as_a_module_it_is_the_same_command() -> None:
-    done = spawn("list", "--site", "lokal")
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: ") and "`lokal`" in done.stderr
 
 
 def test_a_removed_working_directory_is_not_a_bug(tmp_path: Path) -> None:

@@ -135,12 +135,14 @@ def test_the_last_line_of_a_step_says_how_it_ended(tmp_path: Path, end: str, cod
     words("explain", done.stdout)
 
 
-def test_a_name_that_is_nothing_is_called_a_missing_file(tmp_path: Path) -> None:
+def test_a_name_that_is_nothing_is_called_a_missing_file(tmp_path: Path, words: Words) -> None:
     for name in (str(tmp_path / "nosuch.log"), "no/such/environment"):
         done = run("explain", name, "--json")
         assert done.returncode == 2
         error = json.loads(done.stdout)["error"]
         assert f"no file `{name}`" in error["message"] and error["hint"].startswith("`ls -l "), error
+        assert error["kind"] == "config"
+        words("explain", error["message"])
 
 
 def test_the_known_failures_with_some_words_are_listed() -> None:

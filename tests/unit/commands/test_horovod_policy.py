@@ -38,14 +38,11 @@ def missing(text: str) -> list[str]:
     return [part for part in SAID if part not in " ".join(text.split())]
 
 
-def test_show_says_it(store: Store, capsys: Captured) -> None:
-    assert call("show", str(ENV)) == 0
-    assert missing(capsys.readouterr().out) == []
-
-
-def test_audit_says_it(store: Store, capsys: Captured) -> None:
-    assert call("audit", str(ENV)) == 1
-    assert missing(capsys.readouterr().out) == []
+@pytest.mark.usefixtures("store")
+def test_show_and_audit_say_it(capsys: Captured) -> None:
+    for verb, code in (("show", 0), ("audit", 1)):
+        assert call(verb, str(ENV)) == code
+        assert missing(capsys.readouterr().out) == []
 
 
 @pytest.mark.parametrize("kind", ["lua", "tcl"])

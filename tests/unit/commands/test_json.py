@@ -116,13 +116,6 @@ def test_a_difference_that_verify_finds_is_a_result(
     assert all(faults(check, "Check") == [] for check in body["result"]["checks"])
 
 
-def test_explain_is_as_documented(tmp_path: Path, capsys: Captured) -> None:
-    (tmp_path / "log").write_text("No space left on device\n")
-    _, body = printed(capsys, "explain", str(tmp_path / "log"))
-    assert body["result"]["failure"] == "disk-full"
-    assert faults(body["result"], "explain") == []
-
-
 @pytest.mark.parametrize(
     ("words", "kind"),
     [

@@ -15,6 +15,7 @@ from parts.cli import call, envelope
 from parts.containers import container_program, no_namespaces
 from parts.json_page import faults
 from parts.notebook import run_notebook, why_not
+from parts.provision import site_file
 from parts.records import ENVIRONMENT
 from parts.small_environment import make_small_environment, packages_of
 
@@ -168,19 +169,17 @@ def test_a_kernel_in_a_container_is_run_by_the_real_client(
     image.write_text("")
     overlay.write_bytes(bytes(1080) + b"\x53\xef")  # where an ext3 file system has its mark
     setup.write_text(f"export PATH={Path(sys.executable).parent}:$PATH IN_CONTAINER=$0\n")
-    text = (Path(__file__).parents[3] / "sites" / "nyu-torch.toml").read_text()
-    for old, new in (
+    site = site_file(
+        tmp_path,
+        "nyu-torch",
         ("/share/apps/images/cuda-13.3.1-ubuntu-26.04.sif", str(image)),
         ("/scratch/$USER/tensorflow/tensorflow.ext3", str(overlay)),
         ('setup = "/ext3/env.sh"', f'setup = "{setup}"\nbind = ["{tmp_path}"]'),
         ('scratch = "/scratch/$USER"', f'scratch = "{tmp_path}"'),
-    ):
-        assert old in text, old
-        text = text.replace(old, new)
-    (tmp_path / "nyu-torch.toml").write_text(text)
+    )
     program = container_program("apptainer", tmp_path)
     monkeypatch.setenv("PATH", f"{program}:/usr/bin:/bin")
-    assert call("kernel", "install", "container", "--site", str(tmp_path / "nyu-torch.toml"), "--name", "ood") == 0
+    assert call("kernel", "install", "container", "--site", site, "--name", "ood") == 0
     capsys.readouterr()
     code = "import os; print(os.environ['IN_CONTAINER'], os.path.isdir('/ext3'), os.path.isdir('/.singularity.d'))"
     assert run_notebook("ood", code, tmp_path / "jupyter").split() == ["python", "True", "True"]

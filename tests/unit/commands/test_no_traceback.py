@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,6 +25,12 @@ sys.addaudithook(count)
 sys.exit(cli.main())
 """
 ASCII = {"LC_ALL": "POSIX", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+
+def run(words: str, stdout: Any = subprocess.PIPE, **environ: str) -> subprocess.CompletedProcess[bytes]:
+    """The tool in a process of its own."""
+    argv, env = [sys.executable, "-m", "provision", *words.split()], {**os.environ, **environ}
+    return subprocess.run(argv, env=env, stdout=stdout, stderr=subprocess.PIPE, check=False, timeout=120)
 
 
 @pytest.mark.parametrize(
@@ -58,17 +65,15 @@ def test_ctrl_c_at_any_moment_prints_no_traceback(words: tuple[str, ...], moment
 def test_a_reader_that_closes_the_pipe_at_once(words: str, code: int) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    argv = [sys.executable, "-m", "provision", *words.split()]
-    done = subprocess.run(argv, stdout=writing, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+    done = run(words, writing)
     os.close(writing)
     assert done.returncode == code
-    assert ("Error" if words == "nonsense" else "rror") not in done.stderr
+    assert (b"Error" if words == "nonsense" else b"rror") not in done.stderr
 
 
 @pytest.mark.parametrize("words", ["doctor", "list", "stack list", "--help", "explain /nonexistent/✓", "nonsénse"])
 def test_a_locale_without_our_marks(words: str) -> None:
-    argv = [sys.executable, "-m", "provision", *words.split()]
-    done = subprocess.run(argv, env={**os.environ, **ASCII}, capture_output=True, check=False, timeout=120)
+    done = run(words, **ASCII)
     assert b"Traceback" not in done.stderr
     assert b"a bug in provision" not in done.stderr
 
@@ -76,8 +81,7 @@ def test_a_locale_without_our_marks(words: str) -> None:
 @pytest.mark.parametrize("words", ["--help", "list --json", "stack list"])
 def test_a_full_disk_for_stdout_is_an_error_of_stdout(words: str) -> None:
     with Path("/dev/full").open("w") as full:
-        argv = [sys.executable, "-m", "provision", *words.split()]
-        done = subprocess.run(argv, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=120)
+        done = run(words, full)
     assert done.returncode == 1
-    assert "stdout" in done.stderr
-    assert "a bug" not in done.stderr
+    assert b"stdout" in done.stderr
+    assert b"a bug" not in done.stderr

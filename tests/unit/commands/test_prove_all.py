@@ -31,8 +31,7 @@ Captured = pytest.CaptureFixture[str]
 @pytest.mark.real
 def test_a_proof_that_is_slower_than_the_history_is_a_finding_that_stays(tmp_path: Path) -> None:
     site = make_site(tmp_path)
-    built = site.run("build", "--site", "one")
-    assert built.returncode == 0, built.stderr
+    site.good("build", "--site", "one")
     (name,) = site.store.pointers().values()
     records = Path(site.store.layout.records_folder(EnvironmentId.parse(name)))
     first = json.loads((records / "verdict.json").read_text())
@@ -131,9 +130,3 @@ def test_a_bad_request_is_one_clear_error(
     error = envelope(capsys)["error"]
     assert (error["kind"], message in error["message"]) == (kind, True), error
     words("test", error["message"])
-
-
-def test_nothing_published_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured) -> None:
-    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
-    assert call("test", "--all", "--json") == 2
-    assert envelope(capsys)["error"]["kind"] == "unpublished"

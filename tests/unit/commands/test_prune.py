@@ -15,7 +15,7 @@ import pytest
 from golden_files import Words
 from parts.cli import call, envelope
 from parts.json_page import faults
-from parts.modules import LMOD, bash
+from parts.modules import LMOD, bash, needed
 from parts.provision import REPOSITORY
 from parts.published import put_proved, put_unproved
 from provision.errors import CommandError
@@ -48,9 +48,9 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     return made
 
 
-def grow_old(store: Store, env: EnvironmentId, days: int = 100) -> None:
-    """Let an environment be this old."""
-    then = time.time() - days * 86400
+def grow_old(store: Store, env: EnvironmentId) -> None:
+    """Let an environment be 100 days old."""
+    then = time.time() - 100 * 86400
     for path in (Path(store.layout.prefix(env)), Path(store.layout.records_folder(env)) / "record.json"):
         if path.exists():
             os.utime(path, (then, then))
@@ -252,9 +252,9 @@ def test_what_a_killed_run_was_writing_goes(folder: str, store: Store, capsys: C
 # By last load
 
 
-def log_line(env: EnvironmentId, days: float, more: str = "") -> str:
+def log_line(env: EnvironmentId, days: float) -> str:
     """A line of syslog about a load so many days, and a second, ago: rounded up, the time would be one day less."""
-    return f"Nov  1 10:00:00 n1 provision[7]: environment={env} time={time.time() - days * 86400 - 1:.1f}{more}\n"
+    return f"Nov  1 10:00:00 n1 provision[7]: environment={env} time={time.time() - days * 86400 - 1:.1f}\n"
 
 
 def test_only_what_nobody_loaded_for_so_long_goes(store: Store, tmp_path: Path, capsys: Captured, words: Words) -> None:
@@ -297,8 +297,6 @@ def test_the_hook_of_the_docs_writes_the_lines_and_waits_for_nothing(
     store: Store, tmp_path: Path, capsys: Captured
 ) -> None:
     """Real: Lmod and the text of the page. A stand-in: `logger`, which takes a second here."""
-    if LMOD is None:
-        pytest.skip("Lmod is not installed here (`.ci/install` brings it)")
     page = (REPOSITORY / "docs" / "howto" / "lifecycle.md").read_text()
     (lua,) = re.findall(r"```lua\n(.*?)```", page, re.DOTALL)
     package, log = tmp_path / "package", tmp_path / "loads.log"
@@ -308,7 +306,7 @@ def test_the_hook_of_the_docs_writes_the_lines_and_waits_for_nothing(
     (package / "logger").chmod(0o755)
     modules = Path(store.layout.modules("knl")) / "lua"
     script = f"export LMOD_PACKAGE_PATH={package} PATH={package}:$PATH\nmodule load tensorflow/2.15.1\n"
-    done = bash(f"{script}[ -e {log} ] || echo later; sleep 1.5", LMOD, modules)
+    done = bash(f"{script}[ -e {log} ] || echo later; sleep 1.5", needed(LMOD), modules)
     assert "later" in done.stdout, done.stderr
     assert f"environment={NEW} time=" in log.read_text()
     assert pruned(capsys, "--usage", str(log), "--unused-for", "1")[0] == []

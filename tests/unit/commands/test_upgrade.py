@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from golden_files import Words
-from parts.cli import call, envelope
 from parts.json_page import faults
 from parts.published import put_proved
 from parts.tiny import TAG, TinySite, make_site, newer_locks
@@ -34,17 +31,11 @@ def site(tmp_path: Path) -> TinySite:
     return make_site(tmp_path)
 
 
-def good(done: subprocess.CompletedProcess[str]) -> subprocess.CompletedProcess[str]:
-    """A command that succeeded."""
-    assert done.returncode == 0, done.stderr
-    return done
-
-
 @pytest.mark.real
 def test_all_archs_are_upgraded_or_none_and_one_command_goes_back(site: TinySite, words: Words) -> None:
     """Users load the stack on `a`; on `b` they load nothing yet."""
     both = ("tiny", "--site", "both", "--arch", "a", "--arch", "b")
-    good(site.run("build", "--site", "both", "--arch", "a"))
+    site.good("build", "--site", "both", "--arch", "a")
     before, lock = site.store.pointers(), site.folder / "config" / "requirements" / f"tiny-{TAG}.txt"
     locked = lock.read_text()
     locks = newer_locks(site, "1.1")
@@ -60,7 +51,7 @@ def test_all_archs_are_upgraded_or_none_and_one_command_goes_back(site: TinySite
     assert site.store.pointers() == before
     assert lock.read_text() == locked, "nobody else builds with the newer lock yet"
     (site.folder / "break-b").unlink()
-    done = good(site.run("upgrade", *both, "--json"))
+    done = site.good("upgrade", *both, "--json")
     (note,) = [line for line in done.stderr.splitlines() if "newer locks" in line]
     words("upgrade", note)
     assert "arch a: " in done.stderr
@@ -72,7 +63,7 @@ def test_all_archs_are_upgraded_or_none_and_one_command_goes_back(site: TinySite
     assert len(after) == 2
     assert not set(before.values()) & set(after.values())
     assert lock.read_text() == (locks / lock.name).read_text()
-    good(site.run("upgrade", "tiny", "--site", "both", "--undo"))
+    site.good("upgrade", "tiny", "--site", "both", "--undo")
     assert site.store.pointers() == before
     assert lock.read_text() == locked
 
@@ -200,36 +191,6 @@ def test_what_changes_is_versions_advisories_and_patches(words: Words) -> None:
         {"keras": "3.14", "six": "1.16", "old": "1"}, {"keras": "3.15", "six": "1.17"}, identities, known
     )
     words("upgrade", "\n".join(change_lines(found)))
-
-
-@pytest.mark.parametrize(
-    ("command", "kind", "message"),
-    [
-        (("nothing",), "unknown-stack", "`nothing`"),
-        (("tensorflow-2.21.0", "--undo"), "no-generation", "`tensorflow-2.21.0`"),
-        (("tensorflow-2.21.0", "--undo", "--submit"), "usage", "`--submit`"),
-        (("tensorflow-2.21.0", "--no-wait"), "usage", "`--no-wait`"),
-        (("tensorflow-2.21.0", "--locks", "x", "--recompile"), "usage", "`--recompile`"),
-        (("tensorflow-2.21.0",), "unpublished", "`tensorflow-2.21.0`"),
-    ],
-)
-def test_a_bad_request_is_one_clear_error(
-    command: tuple[str, ...],
-    kind: str,
-    message: str,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: Captured,
-    words: Words,
-) -> None:
-    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
-    assert call("upgrade", *command, "--json") == 2
-    error = envelope(capsys)["error"]
-    assert error["kind"] == kind
-    assert message in error["message"]
-    words("upgrade", error["message"])
-    shutil.rmtree(tmp_path / "root" / "locks", ignore_errors=True)
-    assert not (tmp_path / "root" / "upgrades").exists()
 
 
 def test_locks_that_could_not_be_written_are_refused_before_anything_is_built(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -15,9 +13,9 @@ import pytest
 from golden_files import Words
 from parts.cli import call, envelope
 from parts.json_page import faults
-from parts.modules import LMOD
-from parts.records import ENVIRONMENT
-from parts.small_environment import make_small_environment
+from parts.modules import LMOD, needed
+from parts.records import ENVIRONMENT, load
+from parts.small_environment import add_packages, add_pip, make_small_environment, packages_of
 from parts.tiny import make_wheel
 from provision.model.record import Record
 
@@ -31,10 +29,25 @@ def prefix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return make_small_environment(tmp_path / "root")
 
 
-def pip_install(venv: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """What the pip of a venv does, without network."""
-    argv = [str(venv / "bin" / "pip"), "install", "--no-index", "--disable-pip-version-check", *words]
-    return subprocess.run(argv, capture_output=True, text=True, check=False)
+def add_and_replace(venv: Path, folder: Path, pinned: str, environ: dict[str, str] | None = None) -> str:
+    """Let pip, without network, add a package to a venv, but not another NumPy; the file of TensorFlow that is imported."""
+    mine = make_wheel(folder, "mine", "1.0", {"mine.py": "import tensorflow\nprint(tensorflow.__file__)\n"})
+    numpy = make_wheel(folder, "numpy", "2.0.0", {"numpy/__init__.py": ""})
+    done = []
+    for words in (("-m", "pip", "install", "--no-index", mine), ("-m", "pip", "install", "--no-index", numpy)):
+        argv = [venv / "bin" / "python", *words]
+        done.append(subprocess.run(argv, capture_output=True, text=True, check=False, env=environ))
+    assert done[0].returncode == 0, done[0].stderr
+    assert (done[1].returncode, pinned in done[1].stdout + done[1].stderr) == (1, True)
+    python = [venv / "bin" / "python", "-c", "import mine"]
+    return subprocess.run(python, capture_output=True, text=True, check=True, env=environ).stdout.strip()
+
+
+def replace_numpy(venv: Path, folder: Path) -> None:
+    """Install another NumPy into a venv, without the constraints of its pip."""
+    numpy = make_wheel(folder, "numpy", "2.0.0", {"numpy/__init__.py": ""})
+    argv = [venv / "bin" / "pip", "install", "--no-index", "-q", numpy]
+    subprocess.run(argv, env={"PIP_CONFIG_FILE": "/dev/null"}, check=True)
 
 
 @pytest.mark.real
@@ -46,24 +59,12 @@ def test_the_stack_imports_and_pip_adds_to_it_but_does_not_replace_it(
     result = envelope(capsys)["result"]
     assert faults(result, "venv create") == []
     assert result["packages"] == {"numpy": "1.26.4", "pip": pip.__version__, "tensorflow": "2.15.1"}
-    wheel = make_wheel(tmp_path, "mine", "1.0", {"mine.py": "import tensorflow\nprint(tensorflow.__file__)\n"})
-    other = make_wheel(tmp_path, "numpy", "2.0.0", {"numpy/__init__.py": ""})
-    added = pip_install(venv, str(wheel))
-    assert added.returncode == 0, added.stderr
-    imported = subprocess.run(
-        [venv / "bin" / "python", "-c", "import mine"], capture_output=True, text=True, check=True
-    )
-    assert imported.stdout.startswith(f"{prefix}/lib/")
-    refused = pip_install(venv, str(other))
-    assert refused.returncode == 1
-    assert "numpy==1.26.4" in refused.stdout + refused.stderr
+    assert add_and_replace(venv, tmp_path, "numpy==1.26.4").startswith(f"{prefix}/lib/")
     assert call("venv", "check", str(venv), "--json") == 0
     result = envelope(capsys)["result"]
     assert faults(result, "venv check") == []
     assert result["packages"] == {"mine": "1.0"}
-    subprocess.run(
-        [venv / "bin" / "pip", "install", "--no-index", "-q", other], env={"PIP_CONFIG_FILE": "/dev/null"}, check=True
-    )
+    replace_numpy(venv, tmp_path)
     assert call("venv", "check", str(venv), "--json") == 1
     checks = {check["name"]: check for check in envelope(capsys)["result"]["checks"]}
     assert [name for name, check in checks.items() if not check["passed"]] == ["shadowed packages"]
@@ -119,25 +120,21 @@ def test_a_folder_that_it_did_not_make_is_not_checked(tmp_path: Path, capsys: Ca
 
 # On modules of the site
 
+ARCH = """\
+target = "x86_64_v3"
+mpi = { provider = "site", family = "openmpi" }
+node = { sockets = 2, cores = 32, threads = 32, memory_gb = 192 }
+"""
+
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A profile whose `provided` are modules of a real Lmod; the TensorFlow that they put on PYTHONPATH is a stand-in."""
-    if LMOD is None:
-        pytest.skip("Lmod is not installed (`.ci/install` brings it)")
     monkeypatch.setenv("PROVISION_ROOT", str(tmp_path / "root"))
     packages, python = tmp_path / "of-site", tmp_path / "python"
-    for name, version in (("tensorflow", "2.11.0"), ("numpy", "1.22.3")):
-        (packages / name).mkdir(parents=True)
-        (packages / name / "__init__.py").write_text(f"__version__ = '{version}'\n")
-        info = packages / f"{name}-{version}.dist-info"
-        info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    add_packages(packages, tensorflow="2.11.0", numpy="1.22.3")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(python)], check=True)
-    (own,) = python.glob("lib/python3*/site-packages")
-    source = Path(pip.__file__).parent
-    (own / "pip").symlink_to(source)
-    (own / f"pip-{pip.__version__}.dist-info").symlink_to(source.with_name(f"pip-{pip.__version__}.dist-info"))
+    add_pip(packages_of(python))
     for name, line in (
         ("Python/3.10.4", f'prepend_path("PATH", "{python}/bin")'),
         ("TensorFlow/2.11.0-foss-2022a", f'load("Python/3.10.4")\nprepend_path("PYTHONPATH", "{packages}")'),
@@ -153,22 +150,16 @@ title = "My cluster"
 root = "{tmp_path}/root"
 stack = "tensorflow-2.15.1"
 runtimes = ["venv", "modules"]
-modules = {{ system = "lmod", init = "{LMOD.init}", path = ["{tmp_path}/modulefiles"] }}
+modules = {{ system = "lmod", init = "{needed(LMOD).init}", path = ["{tmp_path}/modulefiles"] }}
 scheduler = {{ system = "slurm" }}
 [archs.cpu]
-target = "x86_64_v3"
-mpi = {{ provider = "site", family = "openmpi" }}
-node = {{ sockets = 2, cores = 32, threads = 32, memory_gb = 192 }}
 provided = ["Python/3.10.4", "TensorFlow/2.11.0-foss-2022a"]
+{ARCH}
 [archs.other]
-target = "x86_64_v3"
-mpi = {{ provider = "site", family = "openmpi" }}
-node = {{ sockets = 2, cores = 32, threads = 32, memory_gb = 192 }}
 provided = ["Empty/1.0"]
+{ARCH}
 [archs.none]
-target = "x86_64_v3"
-mpi = {{ provider = "site", family = "openmpi" }}
-node = {{ sockets = 2, cores = 32, threads = 32, memory_gb = 192 }}
+{ARCH}
 """)
     return path
 
@@ -184,17 +175,8 @@ def test_a_venv_on_the_sites_modules_imports_their_stack_and_pip_adds_to_it(
     assert (result["environment"], result["module"]) == (None, f"Python/3.10.4 {on}")
     assert result["packages"] == {"numpy": "1.22.3", "pip": pip.__version__, "tensorflow": "2.11.0"}
     environ = {"PYTHONPATH": str(tmp_path / "of-site"), "PATH": "/usr/bin:/bin"}  # as the modules set it
-    wheel = make_wheel(tmp_path, "mine", "1.0", {"mine.py": "import tensorflow\nprint(tensorflow.__file__)\n"})
-    other = make_wheel(tmp_path, "numpy", "2.0.0", {"numpy/__init__.py": ""})
-    argv = [str(venv / "bin" / "pip"), "install", "--no-index", "--disable-pip-version-check"]
-    added = subprocess.run([*argv, str(wheel)], capture_output=True, text=True, check=False, env=environ)
-    assert added.returncode == 0, added.stderr
-    python = [str(venv / "bin" / "python"), "-c", "import mine"]
-    imported = subprocess.run(python, capture_output=True, text=True, check=True, env=environ)
-    assert imported.stdout == f"{tmp_path}/of-site/tensorflow/__init__.py\n"
-    refused = subprocess.run([*argv, str(other)], capture_output=True, text=True, check=False, env=environ)
-    assert (refused.returncode, "numpy==1.22.3" in refused.stdout + refused.stderr) == (1, True)
-
+    imported = add_and_replace(venv, tmp_path, "numpy==1.22.3", environ)
+    assert imported == f"{tmp_path}/of-site/tensorflow/__init__.py"
     assert call("venv", "check", str(venv), "--json") == 0
     result = envelope(capsys)["result"]
     assert faults(result, "venv check") == []
@@ -248,17 +230,9 @@ def test_verify_loaded_looks_below_a_venv_and_at_what_it_hides(
     venv = tmp_path / "my-venv"
     assert call("venv", "create", str(venv), "--on", "tensorflow/2.15.1") == 0
     record = Record.from_dict(json.loads((prefix / ".provision/record.json").read_text()))
-    monkeypatch.setenv("PROVISION_ENVIRONMENT", record.environment)
-    monkeypatch.setenv("VIRTUAL_ENV", str(venv))
-    monkeypatch.setenv("LOADEDMODULES", ":".join(record.verdict.modules or record.modules))
-    monkeypatch.setenv("PATH", f"{venv}/bin:{os.environ['PATH']}")
-    for word in shlex.split(record.identity.get("module environment", "")):
-        name, _, value = word.partition("=")
-        monkeypatch.setenv(name, value)
+    load(record, str(venv), monkeypatch)
     capsys.readouterr()
     assert call("verify", "--loaded") == 0, capsys.readouterr()
-    other = make_wheel(tmp_path, "numpy", "2.0.0", {"numpy/__init__.py": ""})
-    argv = [venv / "bin" / "pip", "install", "--no-index", "-q", other]
-    subprocess.run(argv, env={"PIP_CONFIG_FILE": "/dev/null"}, check=True)
+    replace_numpy(venv, tmp_path)
     assert call("verify", "--loaded") == 1
     assert "shadowed packages" in capsys.readouterr().out
