@@ -303,7 +303,7 @@ def _submit(args: argparse.Namespace) -> Outcome:
         return _outcome(target, plan, prepared.done)
     show_plan(plan, target.expected_seconds(plan), verbose=args.verbose)
     number = submit(prepared.job, target.store)
-    again = f"provision job follow {number} --site {args.site}"
+    again = f"provision job follow {number} --site {target.site.typed}"
     if args.no_wait:
         say(f"submitted job {number}; follow it: `{again}`")
         return Outcome(

@@ -15,6 +15,7 @@ from provision.commands.shared.target import read_store
 from provision.errors import ConfigError
 from provision.machine.files.disk import is_file
 from provision.model.layout import EnvironmentId
+from provision.model.quoting import bash
 
 # Of an environment: a hash, and the number of a rebuild.
 FINGERPRINT = re.compile(r"[0-9a-f]{10}(\.[0-9]+)?")
@@ -35,16 +36,16 @@ def run(args: argparse.Namespace) -> Outcome:
     if site.scheduler.name == "none":
         raise ConfigError(
             f"site `{site.name}` has no scheduler, so there is no job to follow",
-            hint=f"name the job's site: `provision job follow {args.job} --site SITE`",
+            hint=f"name the job's site: `{bash('provision job follow %s --site NAME', args.job)}`",
         )
     scheduler = scheduler_for(site.scheduler.name)
     if not scheduler.is_job_id(args.job):
         raise ConfigError(
             f"`{args.job}` is not a valid job ID",
-            hint=f"`{scheduler.QUEUE}` lists your jobs, then `provision job follow ID --site {args.site}`",
+            hint=f"`{scheduler.QUEUE}` lists your jobs, then `provision job follow ID --site {site.typed}`",
         )
     store = read_store(site)
-    again = f"provision job follow {args.job} --site {args.site}"
+    again = f"provision job follow {args.job} --site {site.typed}"
     status, name = follow_to_end(args.job, again, site, store)
     wanted = _built(name)
     if wanted is not None:

@@ -121,7 +121,7 @@ def _submit(args: argparse.Namespace, target: Target, script: Script, text: str,
 
     name = target.site.scheduler.name
     number, path = submit_script(text, script.name, name)
-    again = f"provision job follow {number} --site {args.site}"
+    again = f"provision job follow {number} --site {target.site.typed}"
     result = {**result, "job": number, "file": path}
     if args.no_wait:
         say(f"submitted job {number} (`{path}`); follow it: `{again}`")
