@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from parts.members import User, shared_group
+from parts.users import User, shared_group
 
 # An event comes before its call: what was looked at is decided by then, and what is opened or changed is not.
 MOMENTS = {

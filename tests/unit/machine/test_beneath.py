@@ -9,7 +9,6 @@ import shutil
 import stat
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
@@ -17,7 +16,7 @@ import pytest
 
 from parts.exchange import at_each_moment
 from parts.forks import Forks
-from parts.members import User, shared_group, users
+from parts.users import User, members, shared_group
 from provision.errors import StoreError
 from provision.machine.root.store import Store
 from provision.model.layout import Layout
@@ -28,7 +27,7 @@ class Site:
     """A root of Alice; Mallory is a member of its group, and so an admin, but wants to harm Alice."""
 
     def __init__(self, folder: Path) -> None:
-        self.alice, _, self.mallory = users()
+        self.alice, _, self.mallory = members()
         self.root, self.home = folder / "root", folder / "home"
         self.gid = shared_group().gr_gid
         self.put(folder, self.alice)
@@ -65,13 +64,9 @@ class Site:
 
 
 @pytest.fixture
-def site() -> Iterator[Site]:
-    """A site below /tmp, because other users cannot enter pytest's folders."""
-    folder = Path(tempfile.mkdtemp(prefix="provision-beneath-"))
-    try:
-        yield Site(folder)
-    finally:
-        shutil.rmtree(folder)
+def site(open_folder: Path) -> Site:
+    """A site that other users can enter."""
+    return Site(open_folder)
 
 
 def exchange(path: Path, target: Path) -> None:

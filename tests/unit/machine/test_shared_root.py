@@ -6,12 +6,10 @@ import dataclasses
 import grp
 import json
 import os
-import shutil
 import stat
 import struct
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -20,9 +18,9 @@ import pytest
 
 from golden_files import Words
 from parts.forks import Forks
-from parts.members import User, shared_group, users
 from parts.records import ENVIRONMENT
 from parts.shared_build import KEY, build, builds_of
+from parts.users import VICTIM, User, members, shared_group, stranger
 from provision.errors import StoreError
 from provision.machine.files.who_may_write import group_name
 from provision.machine.root.store import Store
@@ -48,7 +46,7 @@ class Site:
 
     def __init__(self, folder: Path, builds: dict[str, Forks]) -> None:
         self.builds = builds
-        self.alice, self.bob, mallory = users()
+        self.alice, self.bob, mallory = members()
         self.mallory = dataclasses.replace(mallory, member=False)
         self.group = shared_group().gr_name
         self.root = folder / "root"
@@ -56,7 +54,6 @@ class Site:
         self.home.mkdir()
         os.chown(folder, self.alice.uid, self.alice.gid)
         os.chown(self.home, self.alice.uid, self.alice.gid)
-        folder.chmod(0o755)
         self.precious = self.home / "precious"
         self.precious.write_text("Alice's work\n")
         os.chown(self.precious, self.alice.uid, self.alice.gid)
@@ -117,13 +114,9 @@ def builds() -> Iterator[dict[str, Forks]]:
 
 
 @pytest.fixture
-def site(builds: dict[str, Forks]) -> Iterator[Site]:
-    """A site below /tmp, because other users cannot enter pytest's folders."""
-    folder = Path(tempfile.mkdtemp(prefix="provision-shared-"))
-    try:
-        yield Site(folder, builds)
-    finally:
-        shutil.rmtree(folder)
+def site(builds: dict[str, Forks], open_folder: Path) -> Site:
+    """A site that other users can enter."""
+    return Site(open_folder, builds)
 
 
 # Modes
@@ -164,7 +157,7 @@ def test_a_group_that_does_not_exist_or_has_other_members_is_one_clear_error(sit
     assert "p.toml" in str(caught.value.hint)
     words("build", caught.value.message)
     argv = (sys.executable, "-m", "parts.shared_build", str(site.root), "--group", site.group)
-    error = json.loads(site.alice.run(*argv, groups=()).stdout)
+    error = json.loads(dataclasses.replace(site.alice, member=False).run(*argv).stdout)
     assert f"`{site.alice.name}`" in error["message"] and f"`{site.group}`" in error["message"]
     words("build", neutral(site, error["message"]))
     assert not site.root.exists()
@@ -390,9 +383,8 @@ def test_only_readers_enter_a_root_that_names_them(site: Site) -> None:
     store = Store(Layout(PurePosixPath(site.root)), sharing)
     build(store, ENVIRONMENT)
     assert stat.S_IMODE(site.root.stat().st_mode) == 0o750
-    words = ("setpriv", "--reuid", "54321", "--clear-groups", "--bounding-set", "-all", "--inh-caps", "-all")
-    for gid, entered in ((site.mallory.gid, True), (54321, False)):
-        done = subprocess.run([*words, "--regid", str(gid), "ls", str(site.root)], capture_output=True, check=False)
+    for gid, entered in ((site.mallory.gid, True), (VICTIM, False)):
+        done = dataclasses.replace(stranger(VICTIM), gid=gid).run("ls", str(site.root))
         assert (done.returncode == 0) == entered, readers
 
 
