@@ -43,6 +43,11 @@ def _first(name: str, candidates: Sequence[Path]) -> ModuleSystem | None:
 _UNPACKED = CACHE / "environment-modules/usr/share/modules/init/bash"
 LMOD = _first("lmod", [Path("/usr/share/lmod/lmod/init/bash"), Path("/opt/apps/lmod/lmod/init/bash")])
 ENVIRONMENT_MODULES = _first("environment-modules", [_UNPACKED, Path("/usr/share/modules/init/bash")])
+SYSTEMS = [
+    pytest.param(system, id=name, marks=pytest.mark.skipif(system is None, reason=f"{name} is not installed"))
+    for name, system in (("lmod", LMOD), ("environment-modules", ENVIRONMENT_MODULES))
+]
+"""The cases of a test that is about both."""
 
 
 def needed(system: ModuleSystem | None) -> ModuleSystem:

@@ -9,7 +9,7 @@ import pytest
 
 from golden_files import Words, slurm_site
 from parts.cli import call, envelope
-from parts.modules import ENVIRONMENT_MODULES, LMOD
+from parts.modules import LMOD, SYSTEMS
 from parts.profiles import profile
 from parts.site_modules import ModuleSystem
 from provision.machine.configuration import shipped
@@ -20,10 +20,6 @@ from provision.profile.site import Site
 
 Captured = pytest.CaptureFixture[str]
 MODULES = ("gcc/9.3.0", "gcc/12.2.0", "TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0", "datascience/horovod-0.19", "vim/9")
-SYSTEMS = [
-    pytest.param(system, id=name, marks=pytest.mark.skipif(system is None, reason=f"{name} is not installed"))
-    for name, system in (("lmod", LMOD), ("environment-modules", ENVIRONMENT_MODULES))
-]
 
 
 @pytest.fixture

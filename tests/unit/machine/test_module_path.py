@@ -9,18 +9,13 @@ from pathlib import Path
 import pytest
 
 from golden_files import Words, slurm_site
-from parts.modules import ENVIRONMENT_MODULES, LMOD
+from parts.modules import SYSTEMS
 from parts.modules import ModuleSystem as Installed
 from provision.launch.modules import parse_environment
 from provision.machine.probes.loaded_modules import folders_of_this_shell
 from provision.machine.probes.login_node import values_here
 from provision.machine.probes.probe import Probes
 from provision.profile.module_system import ModuleSystem
-
-SYSTEMS = [
-    pytest.param(system, id=name, marks=pytest.mark.skipif(system is None, reason=f"{name} is not installed"))
-    for name, system in (("lmod", LMOD), ("environment-modules", ENVIRONMENT_MODULES))
-]
 
 
 @pytest.fixture
