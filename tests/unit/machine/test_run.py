@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import re
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -133,7 +134,7 @@ def test_a_program_that_exceeds_its_time_limit_is_ended_with_its_children(log: P
     assert all(until(lambda pid=pid: gone(int(pid))) for pid in result.tail)  # type: ignore[misc]
 
 
-def test_a_program_within_its_time_limit_is_not_timed_out(log: Path) -> None:
+def test_a_program_within_its_time_limit_leaves_no_thread(log: Path) -> None:
     assert not bash("true", log, timeout_s=30).timed_out
     assert threading.active_count() == 1 or until(lambda: threading.active_count() == 1)
 
@@ -150,6 +151,9 @@ def test_an_interrupt_ends_the_program_and_its_children(log: Path) -> None:
         bash("echo $$; sleep 60 & echo $!; wait", log, on_line=interrupt)
     assert log.read_text().splitlines()[-1].startswith("# interrupted after ")
     assert all(until(lambda pid=pid: gone(pid)) for pid in seen)  # type: ignore[misc]
+
+
+STREAM = "stream(('bash', '-c', sys.argv[1]), environ=dict(os.environ), log=pathlib.Path(sys.argv[2]))"
 
 
 def last_line(log: Path) -> str:
@@ -178,14 +182,24 @@ def test_an_error_of_ours_is_not_an_interruption(log: Path) -> None:
     assert last_line(log) == "# stopped: [Errno 28] No space left on device"
 
 
-def streaming(script: str, log: Path) -> subprocess.Popen[bytes]:
-    """A Python that streams a script, and ends with 130 if it is interrupted."""
+@contextlib.contextmanager
+def running(tmp_path: Path, script: str, call: str) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A Python that runs a script by this call, and ends with 130 if it is interrupted; and the id of the script's process."""
     program = (
-        "import os, sys, pathlib; from provision.machine.programs.run import stream\n"
-        "try:\n  stream(('bash', '-c', sys.argv[1]), environ=dict(os.environ), log=pathlib.Path(sys.argv[2]))\n"
-        "except KeyboardInterrupt:\n  sys.exit(130)\n"
+        "import os, sys, pathlib; from provision.machine.programs.run import capture, stream\n"
+        f"try:\n  {call}\nexcept KeyboardInterrupt:\n  sys.exit(130)\n"
     )
-    return subprocess.Popen([sys.executable, "-c", program, script, str(log)], start_new_session=True)
+    argv = [sys.executable, "-c", program, f"echo $$ >{tmp_path}/pid; {script}", str(tmp_path / "step.log")]
+    with subprocess.Popen(argv, start_new_session=True) as process:
+        try:
+            child = started(tmp_path / "pid")
+            try:
+                yield process, child
+            finally:
+                if not gone(child):
+                    os.killpg(child, signal.SIGKILL)
+        finally:
+            process.kill()
 
 
 def started(place: Path) -> int:
@@ -194,32 +208,20 @@ def started(place: Path) -> int:
     return int(place.read_text())
 
 
-def test_ctrl_c_reaches_us_and_we_end_the_program(log: Path, tmp_path: Path) -> None:
-    pid = tmp_path / "pid"
-    process = streaming(f"trap 'echo asked; exit 1' INT; echo $$ >{pid}; while :; do sleep 0.05; done", log)
-    try:
-        child = started(pid)
+def test_ctrl_c_reaches_us_and_we_end_the_program(tmp_path: Path) -> None:
+    with running(tmp_path, "trap 'echo asked; exit 1' INT; while :; do sleep 0.05; done", STREAM) as (process, child):
         os.killpg(process.pid, signal.SIGINT)
         assert process.wait(timeout=10) == 130
         assert until(lambda: gone(child))
-    finally:
-        process.kill()
-        process.wait()
 
 
-def test_a_program_that_the_scheduler_ended_before_us_did_not_fail(log: Path, tmp_path: Path) -> None:
+def test_a_program_that_the_scheduler_ended_before_us_did_not_fail(tmp_path: Path) -> None:
     """It signals all processes of a job, one after the other."""
-    pid = tmp_path / "pid"
-    process = streaming(f"echo $$ >{pid}; while :; do sleep 0.05; done", log)
-    try:
-        child = started(pid)
+    with running(tmp_path, "while :; do sleep 0.05; done", STREAM) as (process, child):
         os.kill(child, signal.SIGTERM)
         assert until(lambda: gone(child))
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=10) == 130
-    finally:
-        process.kill()
-        process.wait()
 
 
 def test_an_interruption_while_a_program_is_ended_is_not_lost() -> None:
@@ -252,21 +254,13 @@ def test_the_time_limit_holds_if_a_child_left_the_session(log: Path) -> None:
     assert time.monotonic() - began < 1.5
 
 
-def test_a_second_ctrl_c_leaves_no_process_behind(log: Path, tmp_path: Path) -> None:
-    pid = tmp_path / "pid"
-    process = streaming(f"trap 'echo asked' INT; echo $$ >{pid}; while :; do sleep 0.05; done", log)
-    child = started(pid)
-    try:
+def test_a_second_ctrl_c_leaves_no_process_behind(tmp_path: Path) -> None:
+    with running(tmp_path, "trap 'echo asked' INT; while :; do sleep 0.05; done", STREAM) as (process, child):
         process.send_signal(signal.SIGINT)
         time.sleep(0.3)
         process.send_signal(signal.SIGINT)
         process.wait(timeout=10)
         assert until(lambda: gone(child), patience_s=0.5)
-    finally:
-        process.kill()
-        process.wait()
-        if not gone(child):
-            os.killpg(child, signal.SIGKILL)
 
 
 def test_a_line_is_in_the_log_as_soon_as_it_is_printed(log: Path) -> None:
@@ -307,18 +301,18 @@ def test_a_probe_over_its_time_limit_leaves_no_child_behind(tmp_path: Path, word
     assert until(lambda: gone(started(pid)))
 
 
-def test_a_process_that_left_the_session_is_ended_with_the_program(log: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "script",
+    [
+        "setsid sh -c 'echo $$ >PID; exec sleep 60' & wait",
+        # `set -m` gives every job a process group; the shell between ends at once, so no living parent leads to the job.
+        "bash -c 'set -m; sleep 60 & echo $! >PID'; sleep 60",
+    ],
+    ids=["a session of its own", "a group of the session, after its parent"],
+)
+def test_a_process_that_left_the_program_is_ended_with_it(script: str, log: Path, tmp_path: Path) -> None:
     pid = tmp_path / "pid"
-    result = bash(f"setsid sh -c 'echo $$ >{pid}; exec sleep 60' & wait", log, timeout_s=0.3)
-    assert result.timed_out
-    assert until(lambda: gone(started(pid)))
-
-
-def test_a_group_of_the_same_session_is_ended_after_its_parent(log: Path, tmp_path: Path) -> None:
-    pid = tmp_path / "pid"
-    # `set -m` gives every job a process group; the shell between ends at once, so no living parent leads to the job.
-    inner = f"set -m; sleep 60 & echo $! >{pid}"
-    assert bash(f"bash -c '{inner}'; sleep 60", log, timeout_s=0.5).timed_out
+    assert bash(script.replace("PID", str(pid)), log, timeout_s=0.5).timed_out
     assert until(lambda: gone(started(pid)))
 
 
@@ -337,14 +331,7 @@ def test_the_output_of_a_probe_ends_with_the_probe() -> None:
 
 
 def test_an_interrupt_ends_a_probe(tmp_path: Path) -> None:
-    pid = tmp_path / "pid"
-    program = (
-        "import os, sys; from provision.machine.programs.run import capture\n"
-        "try:\n  capture(('bash', '-c', sys.argv[1]), os.environ)\nexcept KeyboardInterrupt:\n  sys.exit(130)\n"
-    )
-    argv = [sys.executable, "-c", program, f"echo $$ >{pid}; sleep 60"]
-    with subprocess.Popen(argv, start_new_session=True) as process:
-        child = started(pid)
+    with running(tmp_path, "sleep 60", "capture(('bash', '-c', sys.argv[1]), os.environ)") as (process, child):
         process.send_signal(signal.SIGINT)
         assert process.wait(timeout=10) == 130
         assert until(lambda: gone(child))

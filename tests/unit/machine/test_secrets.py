@@ -226,7 +226,7 @@ def test_hiding_takes_time_in_proportion_to_the_text(unit: str) -> None:
 
 
 def test_a_secret_at_the_place_where_a_long_line_is_split_is_hidden(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: Words
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("X_TOKEN", "Kanarie7fugl")
     program = "import os; print(' '.join([os.environ['X_TOKEN']] * 300_000))"
