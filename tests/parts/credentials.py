@@ -9,7 +9,6 @@ import json
 import os
 import socket
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from urllib.parse import quote, unquote
 
 import pytest
 
+from parts.network import serving
 from provision.commands.shared.running import report
 from provision.errors import CommandError
 from provision.machine.programs.failed_program import failed_program
@@ -108,48 +108,36 @@ def files_with(folder: Path, shape: Shape) -> list[str]:
 
 
 class Refusing(http.server.BaseHTTPRequestHandler):
-    """Answers every request with the status of its server; 403 repeats what it got, as a hostile index does."""
+    """Answers every request with this status; 403 repeats what it got, as a hostile index does."""
+
+    code: int
 
     def do_GET(self) -> None:
         """Refuse."""
-        code: int = self.server.code  # type: ignore[attr-defined]
         reason = None
-        if code == 403:
+        if self.code == 403:
             header = self.headers.get("Authorization") or self.headers.get("Proxy-Authorization") or ""
             plain = base64.b64decode(header.partition(" ")[2]).decode("latin-1")
             reason = " ".join(f"echo {self.path} {header} {plain}".split())
-        self.send_response(code, reason)
-        if code == 401:
+        self.send_response(self.code, reason)
+        if self.code == 401:
             self.send_header("WWW-Authenticate", "Basic realm=x")
         self.send_header("Content-Length", "0")
         self.end_headers()
 
     do_CONNECT = do_HEAD = do_GET  # noqa: N815
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Print nothing."""
-
 
 @contextlib.contextmanager
 def refusing_index() -> Iterator[Mapping[int, str]]:
     """The addresses (`host:port`) of servers on this machine, by their answer: 401, 403, 404, 500; 0: nothing listens there."""
-    servers = {}
-    for code in (401, 403, 404, 500):
-        server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
-        server.code = code  # type: ignore[attr-defined]
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
-        servers[code] = server
-    try:
-        with socket.socket() as closed:
-            closed.bind(("127.0.0.1", 0))
-            yield {
-                0: f"127.0.0.1:{closed.getsockname()[1]}",
-                **{c: f"127.0.0.1:{s.server_port}" for c, s in servers.items()},
-            }
-    finally:
-        for server in servers.values():
-            server.shutdown()
-            server.server_close()
+    with contextlib.ExitStack() as servers:
+        closed = servers.enter_context(socket.socket())
+        closed.bind(("127.0.0.1", 0))
+        ports = {0: closed.getsockname()[1]}
+        for code in (401, 403, 404, 500):
+            ports[code] = servers.enter_context(serving(type("Refuses", (Refusing,), {"code": code})))
+        yield {code: f"127.0.0.1:{port}" for code, port in ports.items()}
 
 
 def pip_argv(folder: Path) -> tuple[str, ...]:

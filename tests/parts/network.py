@@ -5,12 +5,18 @@ Real: the kernel's. MPI needs the loopback, a node without it is none.
 
 from __future__ import annotations
 
+import contextlib
+import http.server
 import os
 import socket
+import ssl
 import subprocess
 import sys
+import threading
 import time
 import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
 
 # SIOCSIFFLAGS with IFF_UP on `lo`, then become the program.
 _UP = """
@@ -52,3 +58,25 @@ def served(process: subprocess.Popen[str], address: str) -> str:
         except OSError:
             assert process.poll() is None, process.communicate()
             time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def serving(handler: type[http.server.BaseHTTPRequestHandler], *pems: Path) -> Iterator[int]:
+    """Answer by this handler, as long as the context lasts, by TLS if a certificate and its key are given; the port."""
+    quiet = type("Quiet", (handler,), {"log_message": lambda *_: None})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), quiet)
+    if pems:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*pems)
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+    threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
+    try:
+        yield server.server_port
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+def files_in(folder: Path) -> type[http.server.SimpleHTTPRequestHandler]:
+    """What answers with the files of this folder."""
+    return type("Files", (http.server.SimpleHTTPRequestHandler,), {"translate_path": lambda _, path: f"{folder}{path}"})

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import http.server
-import ssl
 import subprocess
-import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from parts.network import serving
 
 
 @dataclass(slots=True)
@@ -63,17 +63,6 @@ def own_index(folder: Path, *folders: Path) -> Iterator[OwnIndex]:
 
         do_HEAD = do_GET  # noqa: N815
 
-        def log_message(self, *_: object) -> None:
-            pass
-
-    http_server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    http_server.socket = context.wrap_socket(http_server.socket, server_side=True)
-    index.address = f"https://127.0.0.1:{http_server.server_address[1]}/simple"
-    threading.Thread(target=http_server.serve_forever, daemon=True).start()
-    try:
+    with serving(Handler, certificate, key) as port:
+        index.address = f"https://127.0.0.1:{port}/simple"
         yield index
-    finally:
-        http_server.shutdown()
-        http_server.server_close()

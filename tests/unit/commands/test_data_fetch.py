@@ -11,16 +11,14 @@ import io
 import json
 import re
 import tarfile
-import threading
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from golden_files import Words
 from parts.json_page import result_faults
+from parts.network import files_in, serving
 from parts.provision import site_file
 from provision.cli import main
 from provision.knowledge.keras_files import KerasFile
@@ -28,13 +26,6 @@ from provision.machine.files import tables
 
 MNIST = b"the digits"
 WEIGHTS = b"weights"
-
-
-class Quiet(SimpleHTTPRequestHandler):
-    """Serves a folder and prints nothing."""
-
-    def log_message(self, *words: object) -> None:
-        pass
 
 
 def archive() -> bytes:
@@ -54,13 +45,8 @@ def server(tmp_path: Path) -> Iterator[str]:
     files.mkdir()
     for name, content in (("mnist.npz", MNIST), ("net.h5", WEIGHTS), ("cifar.tar.gz", archive())):
         (files / name).write_bytes(content)
-    httpd = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(files)))
-    thread = threading.Thread(target=httpd.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{httpd.server_port}"
-    httpd.shutdown()
-    thread.join()
-    httpd.server_close()
+    with serving(files_in(files)) as port:
+        yield f"http://127.0.0.1:{port}"
 
 
 @pytest.fixture

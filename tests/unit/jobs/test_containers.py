@@ -10,14 +10,12 @@ import dataclasses
 import http.server
 import os
 import shutil
-import ssl
 import subprocess
 import sys
-import threading
 import urllib.parse
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -25,6 +23,7 @@ import provision
 from golden_files import Golden, Words, lock_of
 from parts.cli import call, envelope
 from parts.containers import container_program, no_namespaces
+from parts.network import serving
 from parts.profiles import profile
 from provision.errors import ConfigError
 from provision.jobs.image_job import ImageJob
@@ -361,18 +360,19 @@ def test_a_job_stops_if_the_mpi_of_the_container_is_not_the_launchers(tmp_path: 
 class Registry(http.server.BaseHTTPRequestHandler):
     """A registry that gives a token to anybody and, with it, the digest of what `digests` names."""
 
+    digests: ClassVar[dict[str, str]] = {}
+
     def do_HEAD(self) -> None:
-        assert isinstance(self.server, Server)
         tag = self.path.rsplit("/", 1)[-1]
         if self.headers.get("Authorization") != "Bearer s3cret=":
             self.send_response(401)
             realm = 'Bearer realm="https://auth.test/token",service="registry.test",scope="repository:x:pull"'
             self.send_header("WWW-Authenticate", realm)
-        elif "oci.image.index" not in str(self.headers.get("Accept")) or tag not in self.server.digests:
+        elif "oci.image.index" not in str(self.headers.get("Accept")) or tag not in self.digests:
             self.send_response(404)
         else:
             self.send_response(200)
-            self.send_header("Docker-Content-Digest", self.server.digests[tag])
+            self.send_header("Docker-Content-Digest", self.digests[tag])
         self.end_headers()
 
     def do_GET(self) -> None:
@@ -382,19 +382,10 @@ class Registry(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(b'{"token":"s3cret=","access_token":"s3cret=","expires_in":300}')
 
-    def log_message(self, *args: object) -> None:
-        """Be quiet."""
-
-
-class Server(http.server.ThreadingHTTPServer):
-    """Serves a `Registry`."""
-
-    digests: dict[str, str]
-
 
 @pytest.fixture
-def registry(tmp_path: Path) -> Iterator[Server]:
-    """A registry by TLS, and a `.curlrc` by which curl takes it for every host."""
+def registry(tmp_path: Path) -> Iterator[dict[str, str]]:
+    """The digests of a registry by TLS, and a `.curlrc` by which curl takes it for every host."""
     if shutil.which("openssl") is None or shutil.which("curl") is None:
         pytest.skip("there is no openssl or no curl here (`.ci/install` brings them)")
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
@@ -408,18 +399,12 @@ def registry(tmp_path: Path) -> Iterator[Server]:
         check=True,
         capture_output=True,
     )
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    server = Server(("127.0.0.1", 0), Registry)
-    server.digests = {}
-    server.socket = context.wrap_socket(server.socket, server_side=True)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    (tmp_path / ".curlrc").write_text(
-        f'connect-to = "::127.0.0.1:{server.server_port}"\ncacert = "{certificate}"\nnoproxy = "*"\n'
-    )
-    yield server
-    server.shutdown()
-    server.server_close()
+    Registry.digests = {}
+    with serving(Registry, certificate, key) as port:
+        (tmp_path / ".curlrc").write_text(
+            f'connect-to = "::127.0.0.1:{port}"\ncacert = "{certificate}"\nnoproxy = "*"\n'
+        )
+        yield Registry.digests
 
 
 def pulled(tmp_path: Path, tensorflow: str) -> subprocess.CompletedProcess[str]:
@@ -444,11 +429,11 @@ def pulled(tmp_path: Path, tensorflow: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["bash", "image.sh"], cwd=tmp_path, env=environ, capture_output=True, text=True, check=False)
 
 
-def test_an_image_is_pulled_once_by_its_digest_without_caches_in_home(registry: Server, tmp_path: Path) -> None:
+def test_an_image_is_pulled_once_by_its_digest_without_caches_in_home(registry: dict[str, str], tmp_path: Path) -> None:
     if reason := no_namespaces():
         pytest.skip(reason)
     first, second = "sha256:" + "1" * 64, "sha256:" + "2" * 64
-    registry.digests["2.15.0-gpu"] = first
+    registry["2.15.0-gpu"] = first
     done = pulled(tmp_path, "True")
     assert done.returncode == 0, done.stderr
     images = tmp_path / "scratch/images"
@@ -461,18 +446,18 @@ def test_an_image_is_pulled_once_by_its_digest_without_caches_in_home(registry: 
     before = file.stat().st_mtime_ns
     assert "already pulled" in pulled(tmp_path, "True").stdout
     assert file.stat().st_mtime_ns == before
-    registry.digests["2.15.0-gpu"] = second
+    registry["2.15.0-gpu"] = second
     assert pulled(tmp_path, "True").returncode == 0
     assert link.resolve().name == "tensorflow-2.15.0-gpu-222222222222.sif"
     assert file.is_file(), "jobs may be running on it"
 
 
 def test_a_pulled_image_without_gpu_support_is_refused_and_removed(
-    registry: Server, tmp_path: Path, words: Words
+    registry: dict[str, str], tmp_path: Path, words: Words
 ) -> None:
     if reason := no_namespaces():
         pytest.skip(reason)
-    registry.digests["2.15.0-gpu"] = "sha256:" + "1" * 64
+    registry["2.15.0-gpu"] = "sha256:" + "1" * 64
     done = pulled(tmp_path, "False")
     assert done.returncode == 2
     assert "GPU" in done.stderr
@@ -480,7 +465,7 @@ def test_a_pulled_image_without_gpu_support_is_refused_and_removed(
     assert list((tmp_path / "scratch/images").glob("*.sif*")) == []
 
 
-def test_a_tag_that_the_registry_does_not_have_is_reported(registry: Server, tmp_path: Path) -> None:
+def test_a_tag_that_the_registry_does_not_have_is_reported(registry: dict[str, str], tmp_path: Path) -> None:
     done = pulled(tmp_path, "True")
     assert done.returncode != 0
     assert "404" in done.stderr

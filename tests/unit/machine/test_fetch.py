@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import http.server
-import threading
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 import pytest
 
 from golden_files import Words, facts_of, local_site, request_for, slurm_site
+from parts.network import files_in, serving
 from provision import cli
 from provision.backends.venv.wheelhouse import download_argv, platform_tags
 from provision.errors import EXIT_USAGE, StoreError
@@ -143,17 +142,8 @@ def server(tmp_path: Path) -> Iterator[str]:
     folder.mkdir()
     (folder / "mnist.npz").write_bytes(b"seventy thousand digits")
 
-    class Handler(http.server.SimpleHTTPRequestHandler):
-        def __init__(self, *args: object, **kwargs: object) -> None:
-            super().__init__(*args, directory=str(folder), **kwargs)  # type: ignore[arg-type]
-
-        def log_message(self, *_: object) -> None:
-            """Nothing."""
-
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_address[1]}/mnist.npz"
-        server.shutdown()
+    with serving(files_in(folder)) as port:
+        yield f"http://127.0.0.1:{port}/mnist.npz"
 
 
 def test_fetch_names_the_download_node_of_the_site(capsys: pytest.CaptureFixture[str], words: Words) -> None:
