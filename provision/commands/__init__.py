@@ -43,7 +43,7 @@ GROUPS = (
     ),
 )
 
-# What `provision help USERS` and the like show: the verbs that the first page leaves out.
+# The verbs that the first page leaves out, by the page that shows them: `provision help users`.
 PAGES = {
     "users": (
         "more for users",

@@ -1,7 +1,7 @@
-"""A profile that extends another one: `extends = "cray-ex"`, from a vendor to a site, or from a site to yours. Pure.
+"""A profile that extends another one, a vendor's or a site's: `extends = "cray-ex"`. Pure.
 
-What both have is the extending profile's. Tables are joined key by key; any other value, lists included, is replaced. Values
-in `[every_arch]` are those of all archs, unless an arch has its own.
+If both have a value, that of the extending profile counts. Tables are joined key by key; any other value, lists included, is
+replaced. Values in `[every_arch]` are those of all archs, unless an arch has its own.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ def join(layers: Sequence[Document]) -> dict[str, Any]:
     joined: dict[str, Any] = {}
     for layer in reversed(layers):
         joined = _over(layer, joined)
-    tables = [layer["sources"] for layer in layers if isinstance(layer.get("sources"), dict)]
-    if tables:  # of two sources of a value, the first one is named
-        joined["sources"] = {name: _first(name, tables) for table in tables for name in table}
+    if isinstance(joined.get("sources"), dict):  # of two sources of a value, the first one is named
+        tables = [table for layer in layers if isinstance(table := layer.get("sources"), dict)]
+        joined["sources"] = {name: joined["sources"][name] for table in tables for name in table}
     every, archs = joined.pop("every_arch", None), joined.get("archs")
     if isinstance(every, dict) and isinstance(archs, dict):
         joined["archs"] = {
@@ -41,10 +41,6 @@ def layer_of(path: str, layers: Sequence[Document]) -> int:
             if any(key == wanted for key, _ in walk(layer)):
                 return index
     return 0
-
-
-def _first(name: str, tables: Sequence[Document]) -> object:
-    return next(table[name] for table in tables if name in table)
 
 
 def _over(document: Document, below: Document) -> dict[str, Any]:

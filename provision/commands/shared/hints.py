@@ -1,6 +1,6 @@
 """Commands in hints, completed with the site, arch and stack of the command that was typed: pasted, they are about the same.
 
-Hints are made in many rooms, of which few know the site. So what a hint lacks is added here, where it is printed.
+Many rooms make hints, and few of them know the site. So this file adds what a hint lacks, just before it is printed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""May somebody besides the admins write this path, or a folder or link on the way to it? For a root and for a configuration."""
+"""Find who besides the admins may write a path, or a folder or link on the way to it: of a root, or of a configuration."""
 
 from __future__ import annotations
 

@@ -305,7 +305,7 @@ class Remover:
         try:
             if leftover.kind == "lock":
                 with self.store.held(path, {"does": "removes it"}, Waiting(says=lambda _: None)):
-                    return None  # whoever waits for it goes on
+                    return None  # the lock is free now, for the next process that waits
             # A run that publishes has such files too.
             locked = generations.held(arch, "changes what users load") if modules in path.parents else None
             with locked or contextlib.nullcontext():

@@ -1,4 +1,4 @@
-"""The admins of a root: whoever may write there. What others may write is found in modes and access lists."""
+"""The admins of a root are all who may write there. Modes and access lists show what other users may write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The root as its admins use it: whoever may write below it is an admin, and nobody else may write there.
+"""The root of several admins. Everyone who may write below it is an admin; nobody else may write there.
 
 The owner of the root, and root, are admins. If the group of the root may write it, all members of that group are: which group
 that is says the profile (`files.group`), or else the mode of the root. Modes and access lists of the root, of the folders that
@@ -152,7 +152,7 @@ class SharedRoot:
     def _step(self, part: Path, outside: int) -> tuple[int, bool]:
         """Open a folder in the one that is open, and whether a link leads to it: its folder may be on another disk.
 
-        A link of another admin is not followed: whoever exchanges a folder for one would choose where this user writes.
+        A link of another admin is not followed. With it, that admin would choose where this user writes.
         """
         try:
             place = os.open(part.name, beneath.PLACE, dir_fd=outside)
