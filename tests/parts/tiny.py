@@ -105,8 +105,9 @@ report = json.loads(REPORT)
 report["versions"]["tensorflow"], report["versions"]["python"] = VERSION, sys.version.split()[0]
 time.sleep(0.05)
 while os.path.exists(os.path.join(FOLDER, "hold")):
-    with open(os.path.join(FOLDER, "held"), "w") as file:
+    with open(os.path.join(FOLDER, "held.new"), "w") as file:
         file.write(str(os.getpid()))
+    os.rename(file.name, os.path.join(FOLDER, "held"))
     time.sleep(0.05)
 if os.path.exists(os.path.join(FOLDER, "break-" + os.environ["TINY_VARIANT"])):
     sys.exit("this arch is broken on purpose")
