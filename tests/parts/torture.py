@@ -323,8 +323,11 @@ def failed(torture: Torture, verb: str, number: int, at: int, *, ever: bool) -> 
     if int.from_bytes(count.read_bytes(), sys.byteorder) < at:
         return None
     wrong = []
-    if done.returncode:
-        error = json.loads(done.stdout)["error"]
+    answer = json.loads(done.stdout) if done.returncode else {}
+    if done.returncode and "error" not in answer:
+        wrong.append(f"{verb} ended with {done.returncode} without an error: {answer} {done.stderr[-500:]}")
+    elif done.returncode:
+        error = answer["error"]
         said = f"{error['message']} {error['evidence']} {error['hint']}"
         clear = error["kind"] == "no-space" if number in ERRORS[:2] else os.strerror(number) in said
         wrong += [] if clear else [f"{os.strerror(number)} is reported as {error['kind']}: {said}"]
