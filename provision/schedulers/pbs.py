@@ -1,12 +1,14 @@
 """PBS Pro (and OpenPBS): directives, argv, and parsers of the output of its programs.
 
-Sources: qsub(1B) and qstat(1B) of PBS Professional 2022; the pages of ALCF Polaris (2026). Not recorded from a real PBS.
+Sources: qsub(1B) and qstat(1B) of PBS Professional 2022; the pages of ALCF Polaris (2026); a real OpenPBS 23.06.06, whose
+answers are in tests/recorded/openpbs-23.06.
 PBS copies the script at submission, and starts it in the home folder with umask 0077 (seen on Polaris).
 """
 
 from __future__ import annotations
 
 import re
+from pathlib import PurePosixPath
 
 from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
@@ -46,6 +48,8 @@ STATES = {
 # An Exit_status below 0 comes from PBS itself, one of 256 or more from a signal (Administrator's Guide, "Job Exit Status Codes").
 KILLED_BY_WALLTIME = -29
 KILLED_BY_MEMORY = (-27, -28)
+# A job that was deleted can have the Exit_status 0 (JOB_SUBSTATE_TERMINATED in src/include/job.h of OpenPBS 23.06.06).
+DELETED = "91"
 
 
 def output_path(jobs: str, name: str) -> str:
@@ -125,24 +129,31 @@ def parse_status(text: str) -> JobStatus | None:
     code = (-1 if exit_status.startswith("-") else 1) * (whole_number(exit_status.removeprefix("-")) or 0)
     state: str = STATES.get(letter, letter)
     if letter in ("F", "X"):
-        state = _ended(code, "Exit_status" in fields, fields.get("comment", ""))
+        state = _ended(code, "Exit_status" in fields, fields.get("substate", ""))
     signal = code - 256 if code > 256 else 0
     return JobStatus(
         job=job[1],
         state=state,
         reason=fields.get("comment", "None"),
         exit_code=f"0:{signal}" if signal else f"{code}:0",
-        output=fields.get("Output_Path", "").partition(":")[2],
+        output=_output(job[1], fields.get("Output_Path", "").partition(":")[2]),
         time_limit=fields.get("Resource_List.walltime", ""),
         run_time=fields.get("resources_used.walltime", ""),
         nodes="+".join(dict.fromkeys(re.findall(r"(?:^|\+)([^/+]+)/", fields.get("exec_host", "")))),
     )
 
 
-def _ended(code: int, ran: bool, comment: str) -> str:
-    if not ran:
+def _output(job: str, path: str) -> str:
+    """The file of the output, whose name qstat leaves out if `-o` is a folder; a pattern for the files of an array."""
+    if not path.endswith("/"):
+        return path
+    return str(PurePosixPath(path) / f"{job.replace('[]', '[[]*')}.OU")
+
+
+def _ended(code: int, ran: bool, substate: str) -> str:
+    if not ran or substate == DELETED:
         return "CANCELLED"
-    if code == KILLED_BY_WALLTIME or "walltime" in comment:
+    if code == KILLED_BY_WALLTIME:
         return "TIMEOUT"
     if code in KILLED_BY_MEMORY:
         return "OUT_OF_MEMORY"

@@ -61,23 +61,24 @@ def elapsed(text: str) -> int:
 def ending(status: JobStatus) -> str:
     """How a job ended, as a sentence: it finished, failed, was cancelled, or reached a limit."""
     code, _, signal = status.exit_code.partition(":")
+    after = f" after {status.run_time}" if status.run_time else ""  # PBS has none of a whole array
     match status.state:
         case "COMPLETED":
-            return f"job {status.job} finished after {status.run_time}"
+            return f"job {status.job} finished{after}"
         case "TIMEOUT":
             return f"job {status.job} reached its time limit of {status.time_limit}"
         case "CANCELLED" if not status.nodes or status.nodes == "(null)":
             return f"job {status.job} was cancelled before it started"
         case "CANCELLED":
-            return f"job {status.job} was cancelled after {status.run_time}"
+            return f"job {status.job} was cancelled{after}"
         case "OUT_OF_MEMORY":
             return f"job {status.job} used more memory than it requested"
         case "FAILED" if signal not in ("", "0"):
-            return f"job {status.job} was ended by signal {signal} after {status.run_time}"
+            return f"job {status.job} was ended by signal {signal}{after}"
         case "FAILED":
-            return f"job {status.job} failed with exit code {code} after {status.run_time}"
+            return f"job {status.job} failed with exit code {code}{after}"
         case _:
-            return f"job {status.job} ended in state {status.state} ({status.reason}) after {status.run_time}"
+            return f"job {status.job} ended in state {status.state} ({status.reason}){after}"
 
 
 def status_of_array(job: str, tasks: Sequence[JobStatus]) -> JobStatus:

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> Outcome:
         refuse_unseen(site, store, wanted, status, publish=False)
     elif status.output.startswith(f"{store.layout.jobs}/"):  # of a job of this tool, even if it left no events here
         wait_for_result(site, store, status, Path(status.output), lambda: is_file(status.output))
-    text = f"job {args.job} finished after {status.run_time}"
+    text = f"job {args.job} finished" + (f" after {status.run_time}" if status.run_time else "")
     result = {"job": args.job, "state": status.state, "environment": None, "published": None, "use": None}
     # Only one that is below the root: the events are a file of the one who submitted the job.
     env = next((env for env in store.environments() if env == wanted), None)

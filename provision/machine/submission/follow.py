@@ -106,7 +106,7 @@ class FollowedJob:
         word = f"job {self.job} is {now.state.lower()}" + (f" ({why})" if why else "")
         if now.state == "RUNNING" and now.running > 1:
             word = f"{now.running} tasks of job {self.job} are running"
-        elif now.state == "RUNNING":
+        elif now.state == "RUNNING" and now.nodes:
             word += f" on {now.nodes}"
         if now.ended:
             self._read_events()

@@ -12,6 +12,7 @@ import pytest
 
 from golden_files import SUBMITTER, Words, facts_of, request_for
 from parts.languages import options_of_sbatch
+from parts.paths import RECORDED
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.build_job import build_script
 from provision.jobs.script import header
@@ -145,6 +146,29 @@ def test_each_ending_of_a_pbs_job_is_described(more: str, state: str, words: Wor
     ended = status("F", more)
     assert (ended.ended, ended.state) == (True, state)
     words("job", ending(ended))
+
+
+def test_what_a_real_pbs_answers_is_understood() -> None:
+    folder = RECORDED / "openpbs-23.06"
+    found = {
+        path.stem.removeprefix("qstat-"): pbs.parse_status(path.read_text(encoding="utf-8"))
+        for path in folder.glob("qstat-*.txt")
+    }
+    assert {name: job.state for name, job in found.items() if job} == {
+        "running": "RUNNING",
+        "finished": "COMPLETED",
+        "failed": "FAILED",
+        "array-failed": "FAILED",
+        "walltime": "TIMEOUT",
+        "deleted": "CANCELLED",
+        "never-run": "CANCELLED",
+    }
+    assert found["unknown.err"] is None
+    assert pbs.is_unknown((folder / "qstat-unknown.err.txt").read_text(encoding="utf-8"))
+    running, array = found["running"], found["array-failed"]
+    assert running and array
+    assert (running.nodes, running.output) == ("pbsnode", "/home/ada/13.pbsnode.OU")
+    assert array.output == "/home/ada/12[[]*.pbsnode.OU", "a pattern for a shell"
 
 
 def test_a_pbs_job_id_is_a_number_and_a_server() -> None:
