@@ -1,5 +1,9 @@
 """A stand-in for apptainer and singularity, which cannot be had on Debian 12, and for what goes into an overlay.
 
+Its errors are those of Apptainer 1.4.5, whose answers are in tests/recorded/apptainer-1.4.5. The jobs of
+tests/real/test_containers_slurm.py ran with that program too, without root's rights (2026-11-28): they ended as here, but `--nv`
+adds no library where there is no GPU, and fuse2fs writes the time of a read-only mount into the overlay's superblock.
+
 It does what their manuals say of the options that our scripts use, in real namespaces: a root of its own, that is read-only
 and holds the system's folders in place of an image's; a /tmp of its own, HOME, the working folder and what is bound; PATH
 of the image, the rest of the environment as the caller has it. An overlay is a real ext3 image; what is
@@ -59,24 +63,26 @@ def opened(text):
     path, _, mode = text.partition(":")
     said = f"while loading overlay images: failed to open overlay image {{path}}: "
     if not os.path.isfile(path):
-        fatal(said + "no such file or directory")
+        fatal(said + f"failed to retrieve path for {{path}}: lstat {{path}}: no such file or directory")
     with open(path, "rb") as file:
         file.seek(1080)
         if file.read(2) != b"\\x53\\xef":
-            fatal(said + "unknown image format")
+            fatal(said + "image format not recognized")
         return os.path.join(STORE, str(os.fstat(file.fileno()).st_ino)), mode
 
 def execute(words):
     asked = options(words, FLAGS, VALUES)
     if not words:
-        sys.exit(f'Error for command "{{sys.argv[1]}}": requires at least 1 arg(s)')
+        sys.exit(f'Error for command "{{sys.argv[1]}}": requires at least 2 arg(s), only received 0')
     image = words.pop(0)
     if not os.path.isfile(image):
-        fatal(f"could not open image {{image}}: failed to retrieve path for {{image}}: no such file or directory")
+        said = "While checking container encryption: could not open image "
+        fatal(said + f"{{image}}: failed to retrieve path for {{image}}: lstat {{image}}: no such file or directory")
     binds = [one for name, value in asked if name in ("--bind", "-B") for one in value.split(",")]
     for one in binds:
         if not os.path.exists(one.split(":")[0]):
-            fatal(f"container creation failed: mount {{one}} error: mount source {{one}} doesn't exist")
+            said = f"container creation failed: mount hook function failure: mount {{one}}->{{one}} error: "
+            fatal(said + f"while mounting {{one}}: mount source {{one}} doesn't exist")
     overlays = [opened(value) for name, value in asked if name == "--overlay"]
     lines = ["set -e", "root=$(mktemp -d)", "mount -t tmpfs tmpfs $root"]
     lines.append("mkdir -p $root/tmp $root/.singularity.d/libs; mount -t tmpfs tmpfs $root/tmp")
@@ -91,8 +97,12 @@ def execute(words):
         mount(one)
     for one in binds:
         mount(*one.split(":")[:2])
-    if len([mode for _, mode in overlays if mode != "ro"]) > 1:
-        fatal("only one overlay can be written")
+    written = [value.partition(":")[0] for name, value in asked if name == "--overlay" and not value.endswith(":ro")]
+    if len(written) > 1:
+        fatal(
+            f"while loading overlay images: you can't specify more than one writable overlay, {{written[0]}} contains a "
+            f"writable overlay, requires to use '--overlay {{written[1]}}:ro'"
+        )
     for store, _ in overlays:
         os.makedirs(store, exist_ok=True)
     if len(overlays) == 1:

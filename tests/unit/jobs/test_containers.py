@@ -7,6 +7,7 @@ server of this machine that speaks the protocol of the OCI distribution specific
 from __future__ import annotations
 
 import dataclasses
+import gzip
 import http.server
 import os
 import shutil
@@ -22,8 +23,9 @@ import pytest
 import provision
 from golden_files import Golden, Words, lock_of
 from parts.cli import call, envelope
-from parts.containers import container_program, no_namespaces
+from parts.containers import container_program, no_namespaces, template
 from parts.network import serving
+from parts.paths import RECORDED
 from parts.profiles import profile
 from provision.errors import ConfigError
 from provision.jobs.image_job import ImageJob
@@ -499,3 +501,33 @@ def test_an_image_with_its_own_packages_needs_no_overlay(capsys: pytest.CaptureF
     text = capsys.readouterr().out
     assert '--overlay "$own_overlay_1:ro"' in text
     assert "env.sh" in text
+
+
+REFUSED = {
+    "bind-missing": ("exec", "--bind", "/nosuch", "image.sif", "true"),
+    "exec-no-image": ("exec", "nosuch.sif", "true"),
+    "no-arguments": ("exec",),
+    "overlay-missing": ("exec", "--overlay", "nosuch.img", "image.sif", "true"),
+    "overlay-not-an-image": ("exec", "--overlay", "notimage.img", "image.sif", "true"),
+    "pull-exists": ("pull", "notimage.sif", "docker://debian:12"),
+    "two-writable": ("exec", "--overlay", "a.img", "--overlay", "b.img", "image.sif", "true"),
+    "unknown-flag": ("exec", "--nosuch", "image.sif", "true"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_the_stand_in_refuses_what_apptainer_refuses_in_its_words(name: str, tmp_path: Path) -> None:
+    """Recorded from the real program, 1.4.5."""
+    place = container_program("apptainer", tmp_path)
+    for file in ("image.sif", "notimage.img", "notimage.sif"):
+        (tmp_path / file).write_text("hello\n")
+    for file in ("a.img", "b.img"):
+        template(tmp_path / f"{file}.gz")
+        (tmp_path / file).write_bytes(gzip.decompress((tmp_path / f"{file}.gz").read_bytes()))
+    done = subprocess.run(
+        [str(place / "apptainer"), *REFUSED[name]], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    answer = (RECORDED / "apptainer-1.4.5" / f"{name}.txt").read_text(encoding="utf-8")
+    (said,) = [line for line in answer.splitlines() if line.startswith(("FATAL", "Error"))]
+    assert done.stderr.strip() == said
+    assert f"exit {done.returncode}" in answer
