@@ -16,12 +16,17 @@ import pytest
 
 from golden_files import Words
 from provision.errors import ConfigError
-from provision.machine.programs.log_file import BLOCK, given_blocks, log_blocks, whole_lines
+from provision.machine.programs.log_file import BLOCK, given_blocks, whole_lines
+
+
+def as_file(content: bytes) -> io.BufferedReader:
+    """A file with this content."""
+    return io.BufferedReader(io.BytesIO(content))  # type: ignore[arg-type]
 
 
 def test_blocks_end_at_the_end_of_a_line_and_nothing_is_lost() -> None:
     text = "".join(f"line {number}: é\n" for number in range(200_000)) + "no end"
-    blocks = list(whole_lines(io.BytesIO(text.encode())))
+    blocks = list(whole_lines(as_file(text.encode())))
     assert b"".join(blocks) == text.encode()
     assert len(blocks) > 3
     assert all(block.endswith(b"\n") for block in blocks[:-1])
@@ -29,13 +34,13 @@ def test_blocks_end_at_the_end_of_a_line_and_nothing_is_lost() -> None:
 
 def test_a_text_without_line_breaks_comes_in_blocks_too(tmp_path: Path) -> None:
     (tmp_path / "log").write_bytes(b"x" * (5 * BLOCK) + b"\xff\r\ny")
-    blocks = list(log_blocks(tmp_path / "log"))
+    blocks = list(given_blocks(str(tmp_path / "log")))
     assert b"".join(blocks) == b"x" * (5 * BLOCK) + b"\xff\r\ny"
     assert max(map(len, blocks)) <= 2 * BLOCK
 
 
 def test_stdin_stays_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    stdin = io.TextIOWrapper(io.BytesIO(b"caf\xe9\n"))
+    stdin = io.TextIOWrapper(as_file(b"caf\xe9\n"))
     monkeypatch.setattr("sys.stdin", stdin)
     assert b"".join(given_blocks("-")) == b"caf\xe9\n"
     assert not stdin.buffer.closed
@@ -76,19 +81,14 @@ FORMS = {
     "gzip": gzip.compress(TEXT.encode()),
     "bzip2": bz2.compress(TEXT.encode()),
     "xz": lzma.compress(TEXT.encode()),
-    "UTF-16 with a mark": TEXT.encode("utf-16"),
-    "UTF-16 without a mark": TEXT.encode("utf-16-le"),
-    "UTF-16, big end first": TEXT.encode("utf-16-be"),
-    "UTF-8 with a mark": TEXT.encode("utf-8-sig"),
-    "gzip of UTF-16": gzip.compress(TEXT.encode("utf-16")),
 }
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_a_log_in_another_form_is_the_same_text(form: str) -> None:
-    assert b"".join(whole_lines(io.BytesIO(FORMS[form]))) == TEXT.encode()
+def test_a_compressed_log_is_the_same_text(form: str) -> None:
+    assert b"".join(whole_lines(as_file(FORMS[form]))) == TEXT.encode()
 
 
 def test_of_a_damaged_compressed_log_the_beginning_is_read() -> None:
     data = gzip.compress(random.Random(1).randbytes(3 * BLOCK) + b"the end", compresslevel=1)
-    assert len(b"".join(whole_lines(io.BytesIO(data[:-1000])))) > BLOCK
+    assert len(b"".join(whole_lines(as_file(data[:-1000])))) > BLOCK
