@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 # How long the start of a program is waited for that another one has just called: milliseconds, if its disk answers.
 STARTS_S = 1.0
-# The field `env_end` of /proc/PID/stat, counted from the one after the name of the program.
-ENV_END = 48
+# Fields of /proc/PID/stat, counted from the one after the name of the program: proc_pid_stat(5).
+STATE, PARENT, GROUP, SESSION, START_TIME, ENV_END = 0, 1, 2, 3, 19, 48
 
 
 class Process(NamedTuple):
@@ -31,10 +31,7 @@ def started_by(pid: int) -> set[Process]:
 
     A process in a session of its own is found as long as its parent lives.
     """
-    try:
-        rows = [row for row in map(_read, filter(str.isdigit, os.listdir("/proc"))) if row]  # noqa: PTH208
-    except OSError:
-        return set()
+    rows = [row for row in map(_read, _numbers()) if row]
     children: dict[int, list[Process]] = {}
     for row in rows:
         children.setdefault(row.parent, []).append(row)
@@ -53,7 +50,7 @@ def send(number: signal.Signals, group: int, started: Collection[Process]) -> No
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, number)
     for process in started:
-        row = _read(str(process.pid))
+        row = _read(process.pid)
         if row and row.start_time == process.start_time and row.group != group:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(row.pid, number)
@@ -67,12 +64,12 @@ def is_running(pid: int) -> bool:
         return True
     except (ProcessLookupError, OverflowError):
         return False
-    return _state(pid) != "Z"
+    return _stat(pid)[:1] != ["Z"]
 
 
 def start_of(pid: int) -> str | None:
     """When a process started, as the kernel counts; None if it does not exist or is hidden from us."""
-    row = _read(str(pid))
+    row = _read(pid)
     return row.start_time if row else None
 
 
@@ -99,16 +96,20 @@ def end_marked(name: str, value: str, patience_s: float = 3) -> tuple[int, int]:
 def marked_processes(name: str, value: str = "") -> set[int]:
     """The processes of this user that have this variable in their environment, with this value or with any."""
     wanted, found = f"{name}={value}".encode(), set()
-    try:
-        numbers = [int(text) for text in os.listdir("/proc") if text.isdigit()]  # noqa: PTH208
-    except OSError:
-        return set()
-    for pid in numbers:
+    for pid in _numbers():
         environ = _environ(pid).split(b"\0")
         marked = wanted in environ if value else any(part.startswith(wanted) for part in environ)
         if marked and pid != os.getpid() and is_running(pid):
             found.add(pid)
     return found
+
+
+def _numbers() -> list[int]:
+    """The numbers of all processes that can be seen; none without `/proc`."""
+    try:
+        return [int(text) for text in os.listdir("/proc") if text.isdigit()]  # noqa: PTH208
+    except OSError:
+        return []
 
 
 def _environ(pid: int) -> bytes:
@@ -126,47 +127,36 @@ def _starts(pid: int) -> bool:
     """Whether a program is between `exec` and its first instruction: it can be seen, and its environment not yet.
 
     The kernel closes the descriptors of the old program before it writes the environment of the new one, so the parent goes
-    on meanwhile (Linux, fs/exec.c and fs/binfmt_elf.c; the last address of the environment is field 51 in proc_pid_stat(5)).
+    on meanwhile (Linux, fs/exec.c and fs/binfmt_elf.c).
     """
     try:
         Path(f"/proc/{pid}/exe").readlink()  # a thread of the kernel has none
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
     except OSError:
         return False
-    return len(fields) > ENV_END and fields[ENV_END] == b"0"
+    return _stat(pid)[ENV_END : ENV_END + 1] == ["0"]
 
 
-def _state(pid: int) -> str:
-    """The kernel's letter for the state of a process; empty if it is not known."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return ""
-    return text.rpartition(")")[2].split()[0]
-
-
-def _read(pid: str) -> Process | None:
-    """The process with this number, or None."""
+def _stat(pid: int) -> list[str]:
+    """What the kernel says of a process, from its state on; empty if there is none, or it is hidden from us."""
     try:
         # The program's name, in parentheses, can contain spaces and parentheses.
-        rest = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
+        return []
+
+
+def _read(pid: int) -> Process | None:
+    """The process with this number, or None."""
+    fields = _stat(pid)
+    if not fields:
         return None
-    return Process(int(pid), int(rest[1]), int(rest[2]), int(rest[3]), rest[19])
+    return Process(pid, int(fields[PARENT]), int(fields[GROUP]), int(fields[SESSION]), fields[START_TIME])
 
 
 def this_kernel() -> str | None:
     """What names this machine since its start, and the process numbers that are valid here: a container has its own."""
-    boot = boot_id()
     try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
         return boot and f"{boot} {Path('/proc/self/ns/pid').readlink()}"
-    except OSError:
-        return None
-
-
-def boot_id() -> str | None:
-    """What names this machine since its start."""
-    try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     except OSError:
         return None
