@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 from provision.errors import CommandError
 from provision.machine.files.own_files import open_own
@@ -72,8 +73,39 @@ def capture(
         CommandError: the program does not exist, cannot be run, prints more than `MOST_CAPTURED` bytes, or takes longer than
             `timeout_s` seconds. The program and what it started are ended.
     """
+    deadline, parts = time.monotonic() + timeout_s, (bytearray(), bytearray())
+    with _running(argv, environ, needs, folder=folder) as process:
+        for pipe, block in _blocks(process, deadline):
+            parts[pipe].extend(block)
+            if sum(map(len, parts)) > MOST_CAPTURED:
+                raise CommandError(
+                    f"`{argv[0]}` printed more than {MOST_CAPTURED >> 20} MiB", evidence=[" ".join(argv)]
+                )
+        if process.poll() is None:
+            raise CommandError(f"`{argv[0]}` did not answer in {timeout_s:.0f} s", evidence=[" ".join(argv)])
+    # Decode here instead of with text=True: output may contain a carriage return, or bytes that are not UTF-8.
+    stdout, stderr = (part.decode("utf-8", "surrogateescape") for part in parts)
+    # stdout is data and may be an environment; stderr is shown to people.
+    return subprocess.CompletedProcess(list(argv), process.returncode, stdout, secrets_here(environ).hide(stderr))
+
+
+@contextlib.contextmanager
+def _running(
+    argv: Sequence[str],
+    environ: Mapping[str, str],
+    needs: Needs,
+    *,
+    folder: str = START,
+    stdout: int | IO[str] = subprocess.PIPE,
+    stderr: int | IO[str] = subprocess.PIPE,
+    log: Path | None = None,
+) -> Iterator[subprocess.Popen[bytes]]:
+    """A program that runs, without standard input; at the end of the context it and what it started are ended.
+
+    Raises:
+        CommandError: it cannot be run; `log` is for the error.
+    """
     process: subprocess.Popen[bytes] | None = None
-    deadline = time.monotonic() + timeout_s
     try:
         with interrupts_deferred():
             process = subprocess.Popen(
@@ -81,18 +113,19 @@ def capture(
                 env=child_environ(argv[0], environ, needs),
                 cwd=folder,
                 stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stdout=stdout,
+                stderr=stderr,
                 start_new_session=True,
             )
-        outputs = _read_both(process, deadline)
-        if outputs is None:
-            raise CommandError(f"`{argv[0]}` printed more than {MOST_CAPTURED >> 20} MiB", evidence=[" ".join(argv)])
-        code = process.wait(timeout=max(0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired as error:
-        raise CommandError(f"`{argv[0]}` did not answer in {timeout_s:.0f} s", evidence=[" ".join(argv)]) from error
-    except OSError as error:
-        raise CommandError(f"`{argv[0]}` cannot be run", evidence=[str(error)]) from error
+        yield process
+    except BaseException as error:
+        if process is not None:
+            end(process)
+        elif isinstance(error, OSError):
+            raise CommandError(
+                f"`{argv[0]}` cannot be run", evidence=[str(error)], log=str(log) if log else None
+            ) from error
+        raise
     finally:
         if process is not None:
             if process.poll() is None:
@@ -100,35 +133,33 @@ def capture(
             for pipe in (process.stdout, process.stderr):
                 if pipe is not None:
                     pipe.close()
-    # Decode here instead of with text=True: output may contain a carriage return, or bytes that are not UTF-8.
-    stdout, stderr = (part.decode("utf-8", "surrogateescape") for part in outputs)
-    # stdout is data and may be an environment; stderr is shown to people.
-    return subprocess.CompletedProcess(list(argv), code, stdout, secrets_here(environ).hide(stderr))
 
 
-def _read_both(process: subprocess.Popen[bytes], deadline: float) -> tuple[bytes, bytes] | None:
-    """What a program prints to stdout and to stderr until it ends or `deadline` is reached; None if it is too much."""
-    assert process.stdout is not None  # we requested both pipes
-    assert process.stderr is not None
-    parts: dict[int, list[bytes]] = {process.stdout.fileno(): [], process.stderr.fileno(): []}
-    size, waiting = 0, set(parts)
-    while waiting and time.monotonic() < deadline:
+def _blocks(
+    process: subprocess.Popen[bytes], deadline: float | None, on_second: Callable[[], None] | None = None
+) -> Iterator[tuple[int, bytes]]:
+    """What a program prints, each part with 0 for stdout or 1 for stderr, until it ends or `deadline` (monotonic seconds).
+
+    It stops when the program ends, even if a process that it started still holds the pipe. `on_second` is called about once
+    a second until then.
+    """
+    pipes = {pipe.fileno(): name for name, pipe in enumerate((process.stdout, process.stderr)) if pipe is not None}
+    looked = time.monotonic()
+    while deadline is None or time.monotonic() < deadline:
+        if on_second and time.monotonic() - looked >= 1:
+            on_second()
+            looked = time.monotonic()
         ended = process.poll() is not None
-        ready, _, _ = select.select(
-            list(waiting), [], [], 0 if ended else min(0.2, max(0, deadline - time.monotonic()))
-        )
-        if not ready and ended:
-            break
+        # All writers may have closed their pipes, and the program itself need more time.
+        ready, _, _ = select.select(list(pipes), [], [], 0 if ended else 0.2 if pipes else 0.02)
+        if ended and not ready:
+            return
         for descriptor in ready:
             block = os.read(descriptor, 1 << 16)
-            if not block:
-                waiting.discard(descriptor)
-            parts[descriptor].append(block)
-            size += len(block)
-        if size > MOST_CAPTURED:
-            return None
-    stdout, stderr = map(b"".join, parts.values())
-    return stdout, stderr
+            if block:
+                yield pipes[descriptor], block
+            else:
+                del pipes[descriptor]
 
 
 def stream(
@@ -157,55 +188,34 @@ def stream(
     """
     tail, length, timed_out = deque[str](), 0, False
     hide = secrets_here(environ).hide
-    began, how = time.monotonic(), ""
+    began, how = time.monotonic(), "could not be started"
     with open_own(log, append=True) as file:
         file.write(f"$ {hide(' '.join(shown or argv))}\n")
-        process: subprocess.Popen[bytes] | None = None
         try:
-            with interrupts_deferred():
-                process = subprocess.Popen(
-                    list(argv),
-                    env=child_environ(argv[0], environ, needs),
-                    cwd=START,
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.PIPE,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                )
-            deadline = time.monotonic() + timeout_s if timeout_s else None
-            for line in map(hide, lines_of(process, deadline, on_second)):
-                file.write(line + "\n")
-                tail.append(line)
-                length += len(line)
-                while len(tail) > TAIL or length > LONGEST_TAIL:
-                    length -= len(tail.popleft())
-                if on_line:
-                    on_line(line[:LONGEST_SHOWN])
-            timed_out = process.poll() is None
-            if timed_out:
-                end(process)
+            with _running(argv, environ, needs, stderr=subprocess.STDOUT, log=log) as process:
+                how = ""
+                deadline = time.monotonic() + timeout_s if timeout_s else None
+                for line in map(hide, lines_of(process, deadline, on_second)):
+                    file.write(line + "\n")
+                    tail.append(line)
+                    length += len(line)
+                    while len(tail) > TAIL or length > LONGEST_TAIL:
+                        length -= len(tail.popleft())
+                    if on_line:
+                        on_line(line[:LONGEST_SHOWN])
+                timed_out = process.poll() is None
             code = process.wait()
-            how = (
-                "ended by the time limit"
-                if timed_out
-                else f"ended by signal {-code}"
-                if code < 0
-                else f"exit status {code}"
-            )
+            how = f"ended by signal {-code}" if code < 0 else f"exit status {code}"
+            how = "ended by the time limit" if timed_out else how
             if code in ENDED_FROM_OUTSIDE:
                 time.sleep(OURS_COMES_S)
+        except KeyboardInterrupt:
+            how = "interrupted"
+            raise
         except BaseException as error:
-            interrupted = isinstance(error, KeyboardInterrupt)
-            how = "interrupted" if interrupted else f"stopped: {hide(' '.join(str(error).split()))}"
-            if process is not None:
-                end(process)
-            elif isinstance(error, OSError):
-                how = "could not be started"
-                raise CommandError(f"`{argv[0]}` cannot be run", evidence=[str(error)], log=str(log)) from error
+            how = how or f"stopped: {hide(' '.join(str(error).split()))}"
             raise
         finally:
-            if process is not None and process.stdout is not None:
-                process.stdout.close()
             with contextlib.suppress(OSError):  # the disk may be full, and the log has said all that matters
                 file.write(f"# {how} after {time.monotonic() - began:.0f} s\n")
     return Result(argv=tuple(argv), code=code, tail=tuple(tail), timed_out=timed_out)
@@ -217,26 +227,11 @@ def serve(argv: Sequence[str], environ: Mapping[str, str]) -> int | None:
     Raises:
         CommandError: it cannot be run.
     """
-    process: subprocess.Popen[bytes] | None = None
     try:
-        with interrupts_deferred():
-            process = subprocess.Popen(
-                list(argv),
-                env=child_environ(argv[0], environ, "everything"),
-                cwd=START,
-                stdin=subprocess.DEVNULL,
-                stdout=sys.stderr,
-                stderr=sys.stderr,
-                start_new_session=True,
-            )
-        return process.wait()
+        with _running(argv, environ, "everything", stdout=sys.stderr, stderr=sys.stderr) as process:
+            return process.wait()
     except KeyboardInterrupt:
         return None
-    except OSError as error:
-        raise CommandError(f"`{argv[0]}` cannot be run", evidence=[str(error)]) from error
-    finally:
-        if process is not None and process.poll() is None:
-            end(process)
 
 
 @contextlib.contextmanager
@@ -262,32 +257,11 @@ def interrupts_deferred() -> Iterator[None]:
 def lines_of(
     process: subprocess.Popen[bytes], deadline: float | None, on_second: Callable[[], None] | None = None
 ) -> Iterator[str]:
-    """The lines that a program prints, until it ends or `deadline` (monotonic seconds) is reached.
-
-    The lines stop when the program ends, even if a process that it started still holds the pipe. `on_second` is called
-    about once a second until then. After `LONGEST_LINE` bytes a line is split.
-    """
-    assert process.stdout is not None  # we requested a pipe
-    descriptor, looked = process.stdout.fileno(), time.monotonic()
+    """The lines that a program prints to stdout: see `_blocks`. After `LONGEST_LINE` bytes a line is split."""
     # The parts of the line that has not ended: joining them once keeps the time linear.
     parts: list[bytes] = []
     length = 0
-    while deadline is None or time.monotonic() < deadline:
-        if on_second and time.monotonic() - looked >= 1:
-            on_second()
-            looked = time.monotonic()
-        ended = process.poll() is not None
-        ready, _, _ = select.select([descriptor], [], [], 0.2)
-        if not ready:
-            if ended:
-                break
-            continue
-        block = os.read(descriptor, 1 << 16)
-        if not block:
-            # All writers have closed the pipe; the program itself may need more time, or may never end.
-            while process.poll() is None and (deadline is None or time.monotonic() < deadline):
-                time.sleep(0.02)
-            break
+    for _, block in _blocks(process, deadline, on_second):
         first, *others = block.split(b"\n")
         parts.append(first)
         length += len(first)
