@@ -15,12 +15,13 @@ from typing import Any
 
 from provision.errors import CommandError, ProofError, ProvisionError
 from provision.launch.launchers import node_argv
+from provision.machine.files.archives import unpack
 from provision.machine.files.disk import disk_error, write
 from provision.machine.files.durable import sync_file_system
 from provision.machine.files.file_tree import links_of, links_out
 from provision.machine.install.ranks import Ranks, loaded_environment
 from provision.machine.install.read_objects import inspect_objects
-from provision.machine.install.source_tree import apply_patches, unpack
+from provision.machine.install.source_tree import apply_patches
 from provision.machine.install.spack_steps import check_lock, run_spack, try_mpi
 from provision.machine.install.stray_data import place_data
 from provision.machine.network.ask_index import hidden_answers
@@ -181,7 +182,7 @@ class Executor:
             case FetchSource():
                 self._fetch(run, operation)
             case Unpack():
-                unpack(Path(operation.path), Path(operation.folder))
+                unpack(Path(operation.path), Path(operation.folder), without_top=True)
                 apply_patches(Path(operation.folder), operation.patches, run.log)
             case KeepWheel():
                 self.store.wheels.keep(operation.folder, operation.key, operation.abi)

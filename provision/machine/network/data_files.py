@@ -11,13 +11,13 @@ import os
 import re
 import shlex
 import shutil
-import tarfile
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
 from provision.errors import CommandError, ConfigError
 from provision.knowledge.keras_files import TFDS, KerasFile
+from provision.machine.files.archives import unpack
 from provision.machine.files.disk import disk_error
 from provision.machine.network.data_source import sees
 from provision.profile.site import Site
@@ -149,33 +149,15 @@ def fetch_keras(rows: Iterable[KerasFile], place: Path | None) -> tuple[list[str
             # Keras 2 unpacks an archive once, Keras 3 each time; both beside it. Here the contents are on scratch.
             for name, unpacked in ((row.archive_of, True), (f"{row.archive_of}-target", False)):
                 folder = file.with_name(name)
-                unpack(file, folder) if unpacked else folder.mkdir(exist_ok=True)
+                if unpacked and not folder.is_dir():
+                    unpack(file, folder, without_top=True)
+                folder.mkdir(exist_ok=True)
                 targets |= {home / row.folder / name: folder for home in homes}
         for path, target in targets.items():
             if path != target:
                 link(path, target, row.hash)
                 links.append(str(path))
     return files, links
-
-
-def unpack(archive: Path, folder: Path) -> None:
-    """Unpack an archive with one folder in it, unless that was done."""
-    if folder.is_dir():
-        return
-    try:
-        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=folder.parent) as scratch:
-            with tarfile.open(archive) as tar:
-                if hasattr(tarfile, "data_filter"):
-                    tar.extractall(scratch, filter="data")
-                else:  # the archive has the hash that Keras's source names
-                    tar.extractall(scratch)
-            (Path(scratch) / folder.name).replace(folder)
-    except (OSError, tarfile.TarError) as error:
-        raise CommandError(
-            f"`{archive}` could not be unpacked",
-            evidence=[str(error)],
-            hint=f"`rm {shlex.quote(str(archive))}`, then again",
-        ) from error
 
 
 def link(path: Path, target: Path, digest: str) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import tarfile
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
 from provision.backends.spack.pip_wheel import PIP_SHA256, PIP_VERSION, PIP_WHEEL
-from provision.errors import ConfigError, ProvisionError
+from provision.errors import CommandError, ConfigError, ProvisionError
 from provision.launch.modules import clean_environ
 from provision.machine.configuration import shipped
+from provision.machine.files.archives import unpack
 from provision.machine.files.disk import disk_error
 from provision.machine.network.fetching import fetch_file, run_installer
 from provision.machine.programs.failed_program import failed_program
@@ -137,7 +137,11 @@ def _bring(folder: Path, repository: Repository, source: str, commit: str | None
                 if path.is_dir() and not is_git:
                     shutil.copytree(path, new, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
                 elif not is_git:
-                    _unpack(path, new)
+                    try:
+                        unpack(path, new)
+                    except CommandError as error:
+                        text = f"`{source}` is not an archive"
+                        raise ConfigError(text, evidence=error.evidence, kind="invalid-file") from error
                 place = next((place for place in (new, *new.glob("*")) if (place / repository.mark).is_file()), None)
                 if place is None:
                     raise ConfigError(
@@ -147,21 +151,6 @@ def _bring(folder: Path, repository: Repository, source: str, commit: str | None
     except OSError as error:
         raise disk_error(error, folder) from error
     return target, commit
-
-
-def _unpack(archive: Path, folder: Path) -> None:
-    try:
-        with tarfile.open(archive) as file:
-            # Python 3.10 and 3.11 before their security releases have no filters: names are judged here.
-            if hasattr(tarfile, "data_filter"):
-                file.extractall(folder, filter="data")
-            else:
-                raise ProvisionError(
-                    "this Python cannot unpack archives safely",
-                    hint="unpack the archive yourself, and name the folder",
-                )
-    except (tarfile.TarError, EOFError) as error:
-        raise ConfigError(f"`{archive}` is not an archive", evidence=[str(error)], kind="invalid-file") from error
 
 
 def _from_git(repository: str, commit: str, new: Path, scratch: Path) -> str:
@@ -183,7 +172,7 @@ def _from_git(repository: str, commit: str, new: Path, scratch: Path) -> str:
     whole = _git(bare, "rev-parse", "--verify", f"{commit}^{{commit}}").strip()
     archive = scratch / "commit.tar"
     _git(bare, "archive", "--format=tar", f"--output={archive}", whole)
-    _unpack(archive, new)
+    unpack(archive, new)
     return whole
 
 

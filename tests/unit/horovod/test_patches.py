@@ -13,7 +13,8 @@ from golden_files import PATCH_FOR_GPUS, PATCH_OF_ALL, PATCH_OF_THE_NEWEST, Word
 from provision.errors import CommandError, ConfigError
 from provision.horovod.patches import select_patches
 from provision.machine.configuration import shipped
-from provision.machine.install.source_tree import apply_patches, unpack
+from provision.machine.files.archives import unpack
+from provision.machine.install.source_tree import apply_patches
 from provision.model.operation import PatchFile
 from provision.model.patch import parse_patch
 
@@ -83,7 +84,7 @@ def archive(path: Path, name: str, compression: str = "gz", content: bytes = b"a
 
 
 def test_a_source_package_is_unpacked_without_its_outer_folder(tmp_path: Path) -> None:
-    unpack(archive(tmp_path / "x.tar.gz", "horovod-1/setup.py"), tmp_path / "out")
+    unpack(archive(tmp_path / "x.tar.gz", "horovod-1/setup.py"), tmp_path / "out", without_top=True)
     assert (tmp_path / "out" / "setup.py").read_text() == "abc"
 
 
@@ -93,13 +94,13 @@ def test_no_link_of_a_source_package_is_unpacked_so_a_patch_changes_no_file_outs
             member = tarfile.TarInfo(name)
             member.type, member.linkname = kind, "/etc/passwd"
             tar.addfile(member)
-    unpack(tmp_path / "x.tar", tmp_path / "out")
+    unpack(tmp_path / "x.tar", tmp_path / "out", without_top=True)
     assert list((tmp_path / "out").iterdir()) == []
 
 
 def test_a_source_package_cannot_write_outside(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot be unpacked"):
-        unpack(archive(tmp_path / "x.tar.gz", "horovod-1/../../evil"), tmp_path / "out")
+        unpack(archive(tmp_path / "x.tar.gz", "horovod-1/../../evil"), tmp_path / "out", without_top=True)
     assert not (tmp_path / "evil").exists()
 
 
@@ -111,7 +112,7 @@ def test_a_source_package_that_was_cut_is_refused(compression: str, share: float
     if compression == "" and share == 0.99:
         path.write_bytes(path.read_bytes()[:50_000])  # the end of a tar is padding
     with pytest.raises(CommandError, match="cannot be unpacked") as caught:
-        unpack(path, tmp_path / "out")
+        unpack(path, tmp_path / "out", without_top=True)
     assert caught.value.evidence[0]
     assert f"`rm {path}`" in str(caught.value.hint)
 
@@ -123,7 +124,7 @@ def test_a_source_package_with_a_changed_head_is_refused(place: int | None, tmp_
     content[place or 0] ^= 0xFF
     path.write_bytes(content)
     with pytest.raises(CommandError, match="cannot be unpacked"):
-        unpack(path, tmp_path / "out")
+        unpack(path, tmp_path / "out", without_top=True)
 
 
 def test_every_shipped_patch_is_well_formed_and_numbered() -> None:
