@@ -89,7 +89,7 @@ def run(args: argparse.Namespace) -> Outcome:
         "seconds",
         *(f"  {name:<18} {seconds}" for name, seconds in record.seconds.items()),
         "",
-        f"logs         {record.prefix}/.provision/logs",
+        f"logs         {store.layout.log(env, 'x').parent}",
     ]
     return Outcome(text="\n".join(lines), result={"state": state, "advisories": advisories, **record.to_dict()})
 

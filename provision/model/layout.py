@@ -72,7 +72,7 @@ class Layout:
         return self.root / f"envs/{env}"
 
     def records_folder(self, env: EnvironmentId) -> PurePosixPath:
-        """The folder of an environment's records: plan, receipts, lock, logs, verdict, record."""
+        """The folder of an environment's records: plan, receipts, lock, verdict, record."""
         return self.root / f"envs/{env}/.provision"
 
     def candidate(self, env: EnvironmentId, kind: str) -> PurePosixPath:

@@ -8,20 +8,17 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import stat
 import tempfile
 from pathlib import Path
 from typing import TextIO
 
 from provision.machine.files.beneath import change_mode
-from provision.machine.files.trusted_files import open_regular
 
-LARGEST = 1 << 30
 FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-def open_without_links(path: Path, flags: int, mode: int = 0o644) -> int:
+def open_without_links(path: Path, flags: int) -> int:
     """A descriptor of a regular file that has no other name; it is made if it does not exist.
 
     Raises:
@@ -35,7 +32,7 @@ def open_without_links(path: Path, flags: int, mode: int = 0o644) -> int:
             break
         except FileNotFoundError:
             try:
-                descriptor = os.open(path, flags | FLAGS | os.O_CREAT | os.O_EXCL, mode)
+                descriptor = os.open(path, flags | FLAGS | os.O_CREAT | os.O_EXCL, 0o644)
                 break
             except FileExistsError:
                 continue  # another process made it
@@ -66,25 +63,6 @@ def open_own(path: Path, *, append: bool = False) -> TextIO:
     if not append:
         os.ftruncate(descriptor, 0)
     return os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", buffering=1)
-
-
-def copy_own(source: Path, target: Path) -> None:
-    """Copy a regular file of ours to the disk, if it exists; a link, or what another user put at its path, or 1 GiB, is left out.
-
-    Raises:
-        OSError: the target cannot be written.
-    """
-    try:
-        descriptor, status = open_regular(source, follow=False)
-    except OSError:
-        return
-    with os.fdopen(descriptor, "rb") as file:
-        if status.st_uid == os.geteuid() and status.st_size <= LARGEST:
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("wb") as copy:
-                shutil.copyfileobj(file, copy)
-                copy.flush()
-                os.fsync(copy.fileno())  # the manifest, which is written next, has its hash
 
 
 def new_folder(parent: Path, prefix: str) -> Path:

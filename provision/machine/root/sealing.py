@@ -18,7 +18,6 @@ from provision.errors import StoreError
 from provision.machine.files.disk import disk_error, record_error, sha256_of, write
 from provision.machine.files.durable import sync_folder
 from provision.machine.files.file_tree import first_of, make_read_only, measure, packages_beside
-from provision.machine.files.own_files import copy_own
 from provision.machine.files.who_may_write import user_name
 from provision.machine.probes.installed_packages import installed_versions
 from provision.machine.probes.traces import traces_now
@@ -67,8 +66,6 @@ def seal(
         own = {path: entry for path, entry in files.items() if not path.startswith("/")}
         text = write_files(files)
         write(records / FILES, text)
-        for log in sorted(Path(store.layout.log(env, "x")).parent.glob("*.log")):
-            copy_own(log, records / "logs" / log.name)
         if store.shared.admins.group() is not None:
             store.shared.make(records / "tests", below=records)
         _write_modulefiles(store, env, record)

@@ -19,7 +19,6 @@ from parts.records import ENVIRONMENT, publish, put_published
 from parts.shared_build import KEY, build
 from provision import cli
 from provision.errors import JobError, ProvisionError
-from provision.machine.files.own_files import copy_own
 from provision.machine.files.who_may_write import user_name
 from provision.machine.install.ranks import read_reports
 from provision.machine.network.datasets import choose_data
@@ -105,9 +104,6 @@ READERS: dict[str, Callable[[Store], object]] = {
     "locks/publish-knl.lock": publish_again,
     f"{JOBS}/x-42.events.jsonl": follow,
     f"{JOBS}/x-42.out": follow,
-    f"logs/{ENVIRONMENT.arch}/x/create.log": lambda store: copy_own(
-        store.root / f"logs/{ENVIRONMENT.arch}/x/create.log", store.root / "copied"
-    ),
 }
 
 KINDS: dict[str, Callable[[Path], None]] = {
