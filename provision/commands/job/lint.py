@@ -38,7 +38,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.lint.job_rules import count_rules, lint_job, lint_program
     from provision.lint.job_script import is_program, read_script
     from provision.machine.configuration import shipped
-    from provision.machine.files.disk import read_exactly
+    from provision.machine.files.disk import read_given
 
     site = shipped.load_site(args.site)
     known = None if site.scheduler.name == "none" else site
@@ -49,7 +49,9 @@ def run(args: argparse.Namespace) -> Outcome:
         )
     arch = known.arch(args.arch) if known is not None and args.arch else None
     name = "stdin" if args.file == "-" else args.file
-    text = read_exactly(args.file, "training script" if args.file.endswith(".py") else "job script", stdin=True)
+    what = "training script" if args.file.endswith(".py") else "job script"
+    # A comment in another encoding does not change what a script does.
+    text = read_given(args.file, what, stdin=True, errors="replace", exact=True)
     findings: list[Finding] = []
     script = None
     trainings: list[Training] = []

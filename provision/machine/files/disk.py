@@ -168,33 +168,20 @@ def read_json(path: Path) -> JSON | None:
         return None
 
 
-def read_given(name: str, what: str, *, stdin: bool = False, errors: str = "strict") -> str:
+def read_given(name: str, what: str, *, stdin: bool = False, errors: str = "strict", exact: bool = False) -> str:
     """The text of a file that the user named; `-` is stdin if `stdin` is set. `errors` is as for `bytes.decode`.
+
+    Its lines end in a line feed, unless it is to be `exact`.
 
     Raises:
         ConfigError: the file does not exist, cannot be read, is a folder, or is not UTF-8.
     """
     try:
-        if stdin and name == "-":
-            return sys.stdin.buffer.read().decode("utf-8", errors)
-        return Path(name).read_text(encoding="utf-8", errors=errors)
+        data = sys.stdin.buffer.read() if stdin and name == "-" else Path(name).read_bytes()
+        text = data.decode("utf-8", errors)
     except (OSError, UnicodeDecodeError) as error:
         raise unreadable(name, what, error, stdin=stdin and name == "-") from error
-
-
-def read_exactly(name: str, what: str, *, stdin: bool = False) -> str:
-    """The text of a file that the user named, with its own line ends; `-` is stdin if `stdin` is set.
-
-    What is not UTF-8 is replaced: a comment in another encoding does not change what a script does.
-
-    Raises:
-        ConfigError: the file does not exist, cannot be read, or is a folder.
-    """
-    try:
-        data = sys.stdin.buffer.read() if stdin and name == "-" else Path(name).read_bytes()
-    except OSError as error:
-        raise unreadable(name, what, error, stdin=stdin and name == "-") from error
-    return data.decode("utf-8", "replace")
+    return text if exact else text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def unreadable(name: str, what: str, error: Exception, *, stdin: bool) -> ConfigError:
