@@ -119,7 +119,8 @@ def run(args: argparse.Namespace) -> Outcome:
 
 def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
     from provision.machine.configuration import shipped
-    from provision.machine.install.ranks import Ranks, provided_environment
+    from provision.machine.install.ranks import Ranks
+    from provision.machine.probes.provided import provided_environment
     from provision.proof.proof_shape import prove_operation
 
     target = make_target(site, args.arch, args.stack)
@@ -131,7 +132,7 @@ def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[s
             hint=f"list the modules there, or run `provision build --site {site.typed} --arch {arch.name}`",
         )
     refuse_outside_job(site)
-    environ = provided_environment(site.modules, arch.provided, arch.provided_unload)
+    environ = provided_environment(site, arch)
     python = which("python", path=environ.get("PATH")) or which("python3", path=environ.get("PATH"))
     if python is None:
         raise PlanError(

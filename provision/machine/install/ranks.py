@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,32 +44,11 @@ def loaded_environment(
     if system.name != "none":
         script = load_script(system, (module,), extra_path=(str(modulepath),))
         by_hand = system.load_command(str(modulepath), module)
-    return _environment(
-        system, script, f"the candidate of `{module}` cannot be loaded", hint=f"`{by_hand}`", log=str(log)
-    )
-
-
-def provided_environment(system: ModuleSystem, modules: Sequence[str], unload: Sequence[str]) -> dict[str, str]:
-    """The environment of a user who loads the modules with which the site itself provides TensorFlow.
-
-    Raises:
-        ProofError: a module cannot be loaded; the evidence is the output of the module system.
-    """
-    return _environment(
-        system,
-        load_script(system, modules, unload=unload),
-        f"the site's own modules cannot be loaded: {' '.join(modules)}",
-        hint=f"`module avail {modules[-1].split('/')[0]}`",
-    )
-
-
-def _environment(
-    system: ModuleSystem, script: str, failure: str, *, hint: str, log: str | None = None
-) -> dict[str, str]:
     try:
         return environment_after(script, unloaded(system))
     except CommandError as error:
-        raise ProofError(failure, evidence=error.evidence[:8], hint=hint, log=log) from error
+        failure = f"the candidate of `{module}` cannot be loaded"
+        raise ProofError(failure, evidence=error.evidence[:8], hint=f"`{by_hand}`", log=str(log)) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,6 +55,18 @@ def provided_problems(site: Site, arch: Arch) -> tuple[Problem, ...]:
     return tuple(probes.problems)
 
 
+def provided_environment(site: Site, arch: Arch) -> dict[str, str]:
+    """The variables of a user who loads the modules of `provided`.
+
+    Raises:
+        PlanError: one cannot be loaded.
+    """
+    probes = _probes(site, arch)
+    environ = probes.environment()
+    raise_problems(probes.problems)
+    return environ
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvidedPython:
     """The Python that modules of the site bring, with what it imports: the packages, and the folders that have them.
@@ -78,9 +90,7 @@ def provided_python(site: Site, arch: Arch) -> ProvidedPython:
     Raises:
         PlanError: the modules do not load, or bring no Python.
     """
-    probes = _probes(site, arch)
-    environ = probes.environment()
-    raise_problems(probes.problems)
+    environ = provided_environment(site, arch)
     path = environ.get("PATH")
     executable = shutil.which("python3", path=path) or shutil.which("python", path=path)
     done = capture((executable, "-c", PACKAGES), environ) if executable else None
