@@ -324,13 +324,7 @@ class Executor:
             self._describe()
             path = Path(self.store.layout.records_folder(self.plan.environment)) / "plan.json"
             write(path, json.dumps(dict(self.plan.identity), indent=1) + "\n")  # the record is made of it
-            seal(
-                self.store,
-                self.plan.environment,
-                seconds=self.seconds,
-                environ=self.environ,
-                say=self._say,
-            )
+            seal(self.store, self.plan.environment, seconds=self.seconds, environ=self.environ)
 
     def _publish(self) -> None:
         env, publisher = self.plan.environment, Publisher(self.store)

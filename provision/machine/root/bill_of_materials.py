@@ -5,6 +5,7 @@ Other programs read it; this tool does not.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -15,16 +16,10 @@ from provision.model.record import Record
 SBOM = "sbom.cdx.json"
 
 
-def write_bill(record: Record, records: Path) -> str | None:
-    """Write the bill of materials to the folder of the records.
-
-    Returns why there is none, or None if it was written: an installation of the tool that was not updated lacks the library.
-    """
-    try:
+def write_bill(record: Record, records: Path) -> None:
+    """Write the bill of materials to the folder of the records, unless the tool is a checkout that lacks the library."""
+    with contextlib.suppress(ImportError):
         write(records / SBOM, bill_of_materials(record, installed_versions(Path(record.prefix))))
-    except ImportError as error:
-        return f"no bill of materials: {error}; `make build` of the checkout, or pip, installs it"
-    return None
 
 
 def bill_of_materials(record: Record, packages: Sequence[tuple[str, str]]) -> str:

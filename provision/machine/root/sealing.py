@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -44,13 +44,12 @@ def seal(
     seconds: Mapping[str, float] | None = None,
     forced: str | None = None,
     environ: Mapping[str, str] | None = None,
-    say: Callable[[str], None] = lambda line: None,
 ) -> Record:
     """Write the manifest and the record of an environment that passed its proof, and make it read-only.
 
     The record is written last and once: what has a record is sealed, and is never written again.
     `forced` is the reason why it is sealed although its proof failed. `seconds` are those of steps without a receipt.
-    `environ` has the modules of the build loaded. `say` gets what the one who builds should know.
+    `environ` has the modules of the build loaded.
 
     Raises:
         StoreError: a file cannot be read or written, or the verdict is missing, damaged, or not a pass.
@@ -69,9 +68,7 @@ def seal(
         if store.shared.admins.group() is not None:
             store.shared.make(records / "tests", below=records)
         _write_modulefiles(store, env, record)
-        missing = write_bill(record, records)
-        if missing:
-            say(missing)
+        write_bill(record, records)
         head = ManifestHead(
             files=len(own),
             size=sum(entry.size for entry in own.values()),

@@ -36,7 +36,7 @@ def test_the_bill_of_materials_is_valid_and_names_every_package(record: Record) 
     from cyclonedx.validation.json import JsonStrictValidator
 
     records = Path(record.prefix) / ".provision"
-    assert write_bill(record, records) is None
+    write_bill(record, records)
     text = (records / SBOM).read_text()
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text.replace('"bomFormat"', '"bomForm"')) is not None
@@ -55,11 +55,9 @@ def test_the_bill_of_materials_is_valid_and_names_every_package(record: Record) 
     assert bom["metadata"]["component"]["version"] == "0123456789"
 
 
-def test_without_the_library_the_reason_is_returned(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_there_is_none(record: Record, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "cyclonedx", None)
     monkeypatch.setitem(sys.modules, "cyclonedx.model", None)
     records = Path(record.prefix) / ".provision"
-    missing = write_bill(record, records)
-    assert missing is not None
-    assert "cyclonedx" in missing
+    write_bill(record, records)
     assert not (records / SBOM).exists()
