@@ -40,7 +40,7 @@ def read_overview(store: Store) -> tuple[Entry, ...]:
                 record=record,
                 proofs=read_proofs(store, env, record.verdict if record else None),
                 age_s=age_of(record.built) if record else None,
-                size_bytes=seen.head.size if seen.head else None if seen.finished else _counted(store, env),
+                size_bytes=seen.head.size if seen.head else None,
             )
         )
     return tuple(entries)
@@ -77,12 +77,6 @@ def read_proofs(store: Store, env: EnvironmentId, built: ProofResult | None = No
             if data is not None:
                 proofs.append(ProofResult.from_dict(data))
     return tuple(proofs)
-
-
-def _counted(store: Store, env: EnvironmentId) -> int | None:
-    """The bytes of all files of an unfinished environment, from the receipt of the step that counted them; None before that."""
-    sizes = (receipt.details.get("bytes") for receipt in store.read_receipts(env).values())
-    return next((size for size in sizes if isinstance(size, int)), None)
 
 
 def age_of(built: str) -> float | None:
