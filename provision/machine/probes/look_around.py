@@ -52,7 +52,7 @@ def look_around(facts: Facts, root: Path) -> Surroundings:
         shared_memory_bytes=_or(lambda: _size(SHARED_MEMORY), None),
         available_memory_bytes=_or(_available_memory, None),
         process_limit=_limit(resource.RLIMIT_NPROC),
-        driver=_or(_driver, None),
+        driver=_or(driver_version, None),
         mpiexec=shutil.which("mpiexec", path=facts.environ.get("PATH")) if facts.mpi else None,
         root_mount=mount_of(os.path.realpath(above), _or(lambda: MOUNTS.read_text("utf-8", "replace"), "")),
         open_files_limit=_limit(resource.RLIMIT_NOFILE),
@@ -112,6 +112,7 @@ def glibc_version() -> str | None:
 
 def nearest_existing(path: Path) -> Path:
     """The folder, or the nearest one above it that exists."""
+    # os.path.exists, not Path.exists, which raises for a path in another user's private folder.
     while not os.path.exists(path) and path != path.parent:  # noqa: PTH110
         path = path.parent
     return path
@@ -125,6 +126,7 @@ def look_into(path: Path, *, try_program: bool) -> Folder:
     if exists:
         status = os.statvfs(path)
         free, runs = status.f_bavail * status.f_frsize, not status.f_flag & os.ST_NOEXEC
+        # File systems without a fixed number of inodes (btrfs, some parallel ones) report 0.
         files = status.f_favail if status.f_files else None
     if writable and try_program:
         runs = _runs_programs(path)
@@ -174,7 +176,7 @@ def _limit(name: int) -> int | None:
     return None if soft == resource.RLIM_INFINITY else soft
 
 
-def _driver() -> str | None:
+def driver_version() -> str | None:
     """The version in the file of NVIDIA's kernel module: `NVRM version: NVIDIA UNIX x86_64 Kernel Module  535.104.05  …`."""
     text = read_regular(DRIVER_FILE, limit=1 << 16)[0].decode()
     found = re.search(r"Kernel Module(?: for \S+)?\s+(\d{1,6}(?:\.\d{1,6})+)", text)

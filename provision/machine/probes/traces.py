@@ -8,14 +8,13 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from provision.machine.files.disk import sha256_of
+from provision.machine.probes.look_around import driver_version
 from provision.model.trace import Trace, TraceKind
 
-DRIVER = Path("/proc/driver/nvidia/version")
 # Only these list folders in which programs and libraries are searched.
 SEARCHED = ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH")
 SYSTEM = ("/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
@@ -63,13 +62,11 @@ def measure_trace(kind: TraceKind, subject: str) -> str | None:
 
 
 def _system(subject: str) -> str | None:
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):
         if subject == "operating system":
             return platform.freedesktop_os_release().get("PRETTY_NAME")
         if subject == "glibc":
             return " ".join(platform.libc_ver()).strip() or None
         if subject == "GPU driver":
-            text = DRIVER.read_text(encoding="utf-8", errors="replace")
-            found = re.search(r"Kernel Module[^\n]*?\s(\d+[.\d]+)", text)
-            return found[1] if found else None
+            return driver_version()
     return None

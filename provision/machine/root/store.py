@@ -19,6 +19,7 @@ from provision.errors import StoreError
 from provision.machine.files.beneath import change_mode, change_modes
 from provision.machine.files.disk import JSON, disk_error, json_object, names_in, record_error, write
 from provision.machine.files.who_may_write import user_name
+from provision.machine.probes.look_around import look_into, nearest_existing
 from provision.machine.root.downloads import Downloads
 from provision.machine.root.generations import Generations
 from provision.machine.root.wheels import Wheels
@@ -74,17 +75,9 @@ class Store:
 
     def place(self) -> Place:
         """Whether the root is writable, and the free space of its file system; the root need not exist."""
-        folder = self.root
-        # os.path.exists, not Path.exists, which raises for a path in another user's private folder.
-        while not os.path.exists(folder) and folder != folder.parent:  # noqa: PTH110
-            folder = folder.parent
-        status = os.statvfs(folder)
+        here = look_into(nearest_existing(self.root), try_program=False)
         return Place(
-            path=str(self.root),
-            writable=folder.is_dir() and os.access(folder, os.W_OK | os.X_OK) and not status.f_flag & os.ST_RDONLY,
-            free_bytes=status.f_bavail * status.f_frsize,
-            # File systems without a fixed number of inodes (btrfs, some parallel ones) report 0.
-            free_inodes=status.f_favail if status.f_files else None,
+            path=str(self.root), writable=here.writable, free_bytes=here.free_bytes, free_inodes=here.free_files
         )
 
     def environments(self, module: str | None = None) -> list[EnvironmentId]:
