@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from provision.errors import StoreError
-from provision.machine.files.disk import disk_error, json_object, record_error, sha256_of, write
+from provision.machine.files.disk import disk_error, sha256_of, write
 from provision.machine.files.durable import sync_folder, sync_tree
 from provision.machine.files.own_files import new_folder
 from provision.machine.files.who_may_write import user_name
@@ -100,16 +100,10 @@ class Generations:
 
     def _read(self, folder: Path) -> Generation:
         modules, path = self.modules_in(folder), folder / ABOUT
-        try:
-            content = self.shared.read(path)
-            # An older version wrote no description: nothing is hidden, and no version is chosen.
-            return (
-                Generation(modules=modules)
-                if content is None
-                else Generation.from_dict(json_object(content), modules=modules)
-            )
-        except (OSError, ValueError) as error:
-            raise record_error(error, path, "`provision rollback` goes back to the generation before it") from error
+        hint = "`provision rollback` goes back to the generation before it"
+        found = self.shared.read_record(path, lambda data: Generation.from_dict(data, modules=modules), hint)
+        # An older version wrote no description: nothing is hidden, and no version is chosen.
+        return found or Generation(modules=modules)
 
     def look(self, folder: Path) -> tuple[Generation, str | None]:
         """A generation in this folder, and why only a newer version can read it: then, or if it is damaged, its modules alone."""

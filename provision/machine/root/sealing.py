@@ -11,7 +11,6 @@ import os
 import socket
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from provision import __version__
 from provision.errors import StoreError
@@ -35,6 +34,7 @@ from provision.schedulers import job_here
 
 # Records that a later run changes, or that were not made by the build.
 CHANGING = ("tests", "candidate", HEAD)
+REBUILD = "`provision build --rebuild` builds the environment again, beside this one"
 
 
 def seal(
@@ -155,18 +155,17 @@ def read_description(store: Store, env: EnvironmentId) -> Description:
     Raises:
         StoreError: it is missing or damaged, or a newer version wrote it.
     """
-    path = Path(store.layout.records_folder(env)) / "description.json"
-    try:
-        return Description.from_dict(_object(store, path))
-    except ValueError as error:
-        hint = "`provision build --rebuild` builds the environment again, beside this one"
-        raise record_error(error, path, hint) from error
+    path, hint = Path(store.layout.records_folder(env)) / "description.json", REBUILD
+    found = store.shared.read_record(path, Description.from_dict, hint)
+    if found is None:
+        raise record_error(ValueError("it is missing"), path, hint)
+    return found
 
 
 def _read_verdict(store: Store, env: EnvironmentId, forced: str | None) -> ProofResult:
     path = Path(store.layout.records_folder(env)) / "verdict.json"
     try:
-        proof = ProofResult.from_dict(_object(store, path))
+        proof = ProofResult.from_dict(store.shared.read_json(path) or {})
     except ValueError as error:
         raise StoreError(f"`{path}` is missing or damaged", evidence=[str(error)], hint="build again") from error
     if not proof.verdict.passed and not forced:
@@ -177,10 +176,3 @@ def _read_verdict(store: Store, env: EnvironmentId, forced: str | None) -> Proof
             kind="unproved",
         )
     return proof
-
-
-def _object(store: Store, path: Path) -> dict[str, Any]:
-    found = store.shared.read_json(path)
-    if found is None:
-        raise ValueError("it is missing, or not a JSON object")
-    return found

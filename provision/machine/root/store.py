@@ -17,7 +17,7 @@ from pathlib import Path
 
 from provision.errors import StoreError
 from provision.machine.files.beneath import change_mode, change_modes
-from provision.machine.files.disk import JSON, disk_error, json_object, names_in, record_error, write
+from provision.machine.files.disk import JSON, disk_error, names_in, write
 from provision.machine.files.who_may_write import user_name
 from provision.machine.probes.look_around import look_into, nearest_existing
 from provision.machine.root.downloads import Downloads
@@ -118,13 +118,8 @@ class Store:
         Raises:
             StoreError: the record is damaged, or a newer version wrote it.
         """
-        path = f"{self.layout.records_folder(env)}/record.json"
-        try:
-            content = self.shared.read(path)
-            return None if content is None else Record.from_dict(json_object(content))
-        except (OSError, ValueError) as error:
-            hint = "`provision build` builds the environment again, beside this one"
-            raise record_error(error, path, hint) from error
+        path, hint = self.layout.records_folder(env), "`provision build` builds the environment again, beside this one"
+        return self.shared.read_record(f"{path}/record.json", Record.from_dict, hint)
 
     def records(self, module: str | None = None) -> list[JSON]:
         """The records that are not damaged, as JSON: of all environments, or of those of this module."""

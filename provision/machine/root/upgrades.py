@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import ConfigError, ProvisionError
-from provision.machine.files.disk import json_object, record_error, remove, write
+from provision.machine.files.disk import remove, write
 from provision.machine.root.generations import Change
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
@@ -66,12 +66,8 @@ class Upgrades:
             StoreError: its file is damaged, or a newer version wrote it.
         """
         path = self.folder / FILE
-        try:
-            content = self.store.shared.read(path)
-            return None if content is None else Upgrade.from_dict(json_object(content))
-        except (OSError, ValueError, AttributeError) as error:
-            hint = f"`rm {path}`, then `provision upgrade` makes a new one; `provision rollback` goes back on one arch"
-            raise record_error(error, path, hint) from error
+        hint = f"`rm {path}`, then `provision upgrade` makes a new one; `provision rollback` goes back on one arch"
+        return self.store.shared.read_record(path, Upgrade.from_dict, hint)
 
     def begin(self, upgrade: Upgrade, newer: Path) -> Upgrade:
         """Keep the locks of the folder `newer`, and those that they replace.

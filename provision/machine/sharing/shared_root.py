@@ -14,13 +14,14 @@ import errno
 import os
 import re
 import stat
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeVar
 
 from provision.errors import StoreError
 from provision.machine.files import beneath
-from provision.machine.files.disk import JSON, MOST_JSON, disk_error, json_object
+from provision.machine.files.disk import JSON, MOST_JSON, disk_error, json_object, record_error
 from provision.machine.files.trusted_files import read_regular
 from provision.machine.files.who_may_write import access_list, entry_of, group_name, user_name
 from provision.machine.sharing.admins import Admins
@@ -30,6 +31,7 @@ from provision.model.quoting import bash
 from provision.model.sharing import Sharing
 from provision.model.trust import ROOT
 
+T = TypeVar("T")
 SHARED = stat.S_ISGID | 0o770
 # What `disk.write`, `Store.remove` and `Generations.change` call a file or folder that is not finished.
 LEFT = re.compile(r"\..+\.(removed\.)?[0-9]+\.[0-9a-f]{6}|\.next\..+")
@@ -72,6 +74,18 @@ class SharedRoot:
             return None if content is None else json_object(content)
         except (OSError, ValueError):
             return None
+
+    def read_record(self, path: str | os.PathLike[str], parse: Callable[[JSON], T], hint: str) -> T | None:
+        """What `parse` makes of the JSON object in a file; None if there is no such file. `hint` is for one that is damaged.
+
+        Raises:
+            StoreError: it is damaged, or a newer version wrote it.
+        """
+        try:
+            content = self.read(path)
+            return None if content is None else parse(json_object(content))
+        except (OSError, ValueError, AttributeError) as error:
+            raise record_error(error, str(path), hint) from error
 
     # Folders that all admins can write
 
