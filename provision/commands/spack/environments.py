@@ -153,7 +153,7 @@ def _observe(target: Target) -> Facts:
     """The facts of this machine, with what the site's modules change; no Spack is needed for that."""
     import dataclasses
 
-    from provision.machine.root.spack_facts import module_facts
+    from provision.machine.root.spack import module_facts
 
     facts = target.observe()
     return dataclasses.replace(facts, spack=module_facts(target.site, facts.environ))

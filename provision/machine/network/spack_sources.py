@@ -18,7 +18,7 @@ from provision.machine.files.disk import disk_error
 from provision.machine.network.fetching import fetch_file, run_installer
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.run import capture
-from provision.machine.root.spack_setup import COMMIT, TRIED, SpackSetup, too_old, version_of, write_setup
+from provision.machine.root.spack import COMMIT, TRIED, SpackSetup, too_old, version_of, write_setup
 from provision.machine.root.store import Store
 from provision.machine.terminal.console import say
 

@@ -20,7 +20,7 @@ from provision.errors import StoreError
 from provision.machine.files.disk import exists, json_object, sha256_of, write
 from provision.machine.files.file_tree import digests, first_missing, is_read_only, links_out, status_of_files
 from provision.machine.probes.traces import measure_trace
-from provision.machine.root.spack_store import uninstall_command
+from provision.machine.root.spack import uninstall_command
 from provision.machine.root.store import Store
 from provision.machine.sharing.claims import utc_now
 from provision.model.condition import Difference, Examination, remembered_reason

@@ -12,7 +12,7 @@ from pathlib import Path
 from provision.launch.modules import resolve_loaded
 from provision.machine.probes.other_users import closed_python
 from provision.machine.probes.probe import Probes, cpu
-from provision.machine.root.spack_facts import find_spack, seconds_before
+from provision.machine.root.spack import find_spack, seconds_before
 from provision.machine.root.store import Store
 from provision.model.facts import Facts
 from provision.profile.arch import Arch
@@ -33,7 +33,7 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
     compiler = None if broken or stack.horovod is None else probes.compiler(environ)
     spack = None
     if stack.backend == "spack":
-        spack = find_spack(site, store, environ, probes.problem)
+        spack = probes.ask("spack", "", lambda: find_spack(site, store, environ))
         spack = replace(spack, took_s=seconds_before(store, stack, arch.name)) if spack else None
     uv = shutil.which("uv", path=f"{our_folder}{os.pathsep}{environ.get('PATH', '')}")
     return Facts(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -12,8 +11,8 @@ import pytest
 from parts.profiles import profile
 from parts.records import make_record
 from provision.machine.configuration.shipped import load_stack
-from provision.machine.root.spack_facts import find_spack, seconds_before
-from provision.machine.root.spack_setup import SpackSetup, read_setup, write_setup
+from provision.machine.probes.probe import Probes
+from provision.machine.root.spack import SpackSetup, find_spack, read_setup, seconds_before, write_setup
 from provision.machine.root.store import Store
 from provision.model.facts import SpackFacts
 from provision.model.layout import EnvironmentId, Layout
@@ -41,12 +40,10 @@ def store(store: Store) -> Store:
 
 def look(store: Store) -> tuple[SpackFacts | None, list[tuple[str, str]]]:
     """The facts, and each problem with its hint."""
-    problems: list[tuple[str, str]] = []
-
-    def report(kind: str, subject: str, message: str, hint: str, evidence: Sequence[str] = ()) -> None:
-        problems.append((message, hint))
-
-    return find_spack(profile("local"), store, {}, report), problems  # type: ignore[arg-type]
+    site = profile("local")
+    probes = Probes(site, site.archs[0])
+    found = probes.ask("spack", "", lambda: find_spack(site, store, {}))
+    return found, [(problem.message, problem.hint or "") for problem in probes.problems]
 
 
 def test_a_spack_that_works_has_no_problem(store: Store) -> None:

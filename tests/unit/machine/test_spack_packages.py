@@ -19,8 +19,7 @@ from provision.machine.root.checking import examine, glance
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.removing import Remover
 from provision.machine.root.sealing import seal
-from provision.machine.root.spack_setup import SpackSetup, write_setup
-from provision.machine.root.spack_store import stored_packages, unused_packages
+from provision.machine.root.spack import SpackSetup, stored_packages, unused_packages, write_setup
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 

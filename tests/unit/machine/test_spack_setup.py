@@ -13,7 +13,7 @@ import pytest
 from golden_files import Words
 from provision.errors import ConfigError, ProvisionError
 from provision.machine.network import spack_sources
-from provision.machine.root.spack_setup import read_setup, too_old, version_of
+from provision.machine.root.spack import read_setup, too_old, version_of
 from provision.machine.root.store import Store
 
 COMMIT = "9cf66332df3dd988248617fc93400045be59ebab"
