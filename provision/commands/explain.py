@@ -121,7 +121,7 @@ def _logs(name: str, site: str) -> list[str]:
         ConfigError: there is no such log.
     """
     from provision.machine.files.disk import exists, is_file
-    from provision.machine.programs.log_search import logs_in
+    from provision.machine.programs.log_file import logs_in
 
     if name == "-" or is_file(name):
         return [name]
@@ -154,7 +154,7 @@ def _logs_of_job(job: str, site: str) -> list[Path]:
     from provision.machine.configuration import shipped
     from provision.machine.files.disk import exists
     from provision.machine.probes.ask_scheduler import status
-    from provision.machine.programs.log_search import logs_in
+    from provision.machine.programs.log_file import logs_in
 
     number = re.split(r"[.\[]", job)[0]
     profile = shipped.load_site(site)
@@ -170,7 +170,7 @@ def _logs_of_environment(name: str, site: str) -> list[Path]:
     """The logs of the steps of an environment."""
     from provision.machine.configuration import shipped
     from provision.machine.files.disk import exists
-    from provision.machine.programs.log_search import logs_in
+    from provision.machine.programs.log_file import logs_in
 
     store = read_store(shipped.load_site(site))
     try:

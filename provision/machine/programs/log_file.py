@@ -1,4 +1,4 @@
-"""Read a log of any length in blocks of whole lines, with memory for one block; it may be compressed."""
+"""Find the logs that a user means, and read a log of any length, with memory for one block; it may be compressed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import bz2
 import gzip
 import io
 import lzma
+import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import cast
 
@@ -19,6 +20,13 @@ BLOCK = 1 << 20
 COMPRESSED = ((b"\x1f\x8b", gzip.open), (b"BZh", bz2.open), (b"\xfd7zXZ\0", lzma.open))
 # What a damaged compressed file raises; what was read before is a log too.
 DAMAGED = (EOFError, zlib.error, lzma.LZMAError, gzip.BadGzipFile)
+
+# Names of logs: of programs, of Slurm and Cobalt (`.out`, `.error`), of PBS and SGE (`train.o123`), and compressed ones.
+LOG_NAME = re.compile(
+    r"(?:\.(?:log|out|err|output|error|stdout|stderr|txt)|\.[oe]\d+(?:[.-]\d+)?)(?:\.(?:gz|bz2|xz))?$"
+)
+# Of a folder with more logs, the newest are read.
+MOST_LOGS = 30
 
 
 def given_blocks(name: str) -> Iterator[bytes]:
@@ -63,3 +71,29 @@ def _uncompressed(file: io.BufferedReader) -> Iterator[bytes]:
         if not block:
             return
         yield block
+
+
+def logs_in(folder: Path, containing: str = "") -> list[Path]:
+    """The logs in a folder and in the folders directly below it, the newest first.
+
+    A file stands for itself. `containing` is a text that the name must contain as a whole number: the ID of a job.
+    """
+    if not folder.is_dir():
+        return [folder]
+    name = re.compile(rf"(?<!\d){re.escape(containing)}(?!\d)")
+    found = [
+        path for path in _files((folder, *_folders(folder))) if LOG_NAME.search(path.name) and name.search(path.name)
+    ]
+    return sorted(found, key=lambda path: -path.stat().st_mtime)[:MOST_LOGS]
+
+
+def _folders(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if path.is_dir() and not path.is_symlink()]
+
+
+def _files(folders: Iterable[Path]) -> Iterable[Path]:
+    for folder in folders:
+        try:
+            yield from (path for path in sorted(folder.iterdir()) if path.is_file())
+        except PermissionError:
+            continue
