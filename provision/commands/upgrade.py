@@ -105,7 +105,7 @@ def _refuse(args: argparse.Namespace) -> None:
 
 def _locks(args: argparse.Namespace, upgrades: Upgrades, parts: list[Part]) -> contextlib.AbstractContextManager[Path]:
     """A folder with the newer locks, which everything inside uses."""
-    from provision.machine.network.newer_locks import newer_locks
+    from provision.machine.network.lock_compiler import newer_locks
 
     paths = lock_paths(parts)
     left = None if args.dry_run or args.recompile or args.locks else upgrades.read()

@@ -1,4 +1,4 @@
-"""Compile locks with pip-tools.
+"""Compile locks with pip-tools, and use newer ones for an upgrade.
 
 pip-tools resolves for the interpreter that it runs in, so it gets its own virtual environment for each Python. The
 tool's Python may differ from it.
@@ -6,10 +6,11 @@ tool's Python may differ from it.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from provision.errors import ConfigError
@@ -18,6 +19,7 @@ from provision.machine.configuration import search_path, shipped
 from provision.machine.configuration.permissions import read_configuration
 from provision.machine.files.disk import write
 from provision.machine.network.fetching import run_installer
+from provision.machine.root.upgrades import text_of
 from provision.machine.terminal.console import say
 from provision.model.facts import Interpreter
 from provision.model.lock import lock_header, parse_lock, without_markers
@@ -110,3 +112,32 @@ def compile_locks(
             write(target, f"{head}{body}\n")
             written.append(str(target))
     return written
+
+
+@contextlib.contextmanager
+def newer_locks(
+    stack: str, locks: Mapping[Path, tuple[str, Interpreter]], given: str | None, kept: Mapping[str, str]
+) -> Iterator[Path]:
+    """A folder with a newer lock for each lock of the configuration; everything inside uses them.
+
+    `locks` are the locks with the name of their input, and the Python that they are for. `given` is a folder of the user, `kept`
+    are texts by the names of the locks.
+
+    Raises:
+        ConfigError: the folder of the user lacks one, or it cannot be compiled.
+    """
+    with tempfile.TemporaryDirectory(prefix="provision-upgrade-") as scratch:
+        for path, (source, interpreter) in locks.items():
+            text = text_of(Path(given) / path.name) if given else kept.get(path.name)
+            if text is not None:
+                (Path(scratch) / path.name).write_text(text, encoding="utf-8")
+            elif given:
+                raise ConfigError(
+                    f"`{given}` has no `{path.name}`",
+                    hint=f"`provision lock --upgrade {stack}` compiles it",
+                    kind="invalid-file",
+                )
+            else:
+                compile_locks(interpreter, [path.parent / f"{source}.in"], upgrade=True, into=Path(scratch))
+        with shipped.use_locks(scratch):
+            yield Path(scratch)
