@@ -193,7 +193,7 @@ def _arch(target: Target) -> list[Observation]:
     from pathlib import Path
 
     from provision.commands.shared.node import observe_node
-    from provision.machine.network.datasets import choose_data
+    from provision.machine.network.data_files import choose_data
     from provision.machine.probes.probe_gpu import has_gpu
     from provision.planning.math_library import library_problems
     from provision.planning.preflight import closed_problem, cpu_problem, gpu_problems

@@ -61,7 +61,7 @@ def choose_place(args: argparse.Namespace, site: Site) -> Place:
     Raises:
         ConfigError: the profile has no such folder, an option would not be used, or the site cannot be reached.
     """
-    from provision.machine.network.data_source import sees
+    from provision.machine.network.data_files import sees
     from provision.profile.files import USER
     from provision.profile.network import HOST
     from provision.profile.patterns import NAME

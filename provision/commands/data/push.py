@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> Outcome:
     """Measure the source and write the script."""
     from provision.machine.configuration import shipped
-    from provision.machine.network.data_source import measure
+    from provision.machine.network.data_files import measure
     from provision.machine.rendering.render import render
     from provision.profile.patterns import NAME
 

@@ -14,7 +14,7 @@ from provision.errors import CommandError, ConfigError, ProofError
 from provision.launch.launchers import launch_argv, select_rank_environ
 from provision.launch.modules import activate_script, load_script
 from provision.machine.files.disk import read_json, write
-from provision.machine.network.datasets import choose_data
+from provision.machine.network.data_files import choose_data
 from provision.machine.probes.loaded_modules import environment_after, unloaded
 from provision.machine.programs.failed_program import diagnose, failed_program
 from provision.machine.programs.run import Result, stream

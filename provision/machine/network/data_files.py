@@ -1,4 +1,4 @@
-"""Data sets and weights for jobs: downloaded to one place, and linked from where each Keras looks.
+"""Data sets and weights: for jobs downloaded to one place, and linked from where each Keras looks; for a proof; for a copy.
 
 The place is below the site's scratch, so that a home folder does not fill up. Every Keras reads `~/.keras` unless
 `KERAS_HOME` is set (`knowledge/keras_files.py`), so each file gets a link there; an own file of the user is never replaced.
@@ -13,17 +13,20 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import CommandError, ConfigError
 from provision.knowledge.keras_files import TFDS, KerasFile
 from provision.machine.files.archives import unpack
-from provision.machine.files.disk import disk_error
-from provision.machine.network.data_source import sees
+from provision.machine.files.disk import disk_error, has_sha256, is_file
+from provision.machine.files.tables import read_keras_files
+from provision.machine.files.trusted_files import MIB
 from provision.profile.site import Site
 
 TIME_LIMIT_S = 60
 CHUNK = 1 << 20
+BLOCK = 4096
 # What the Python of the user's environment does; 3 is its own exit code for a missing package.
 PREPARE = """\
 import sys
@@ -41,6 +44,12 @@ def keras_homes() -> tuple[Path, ...]:
     home = _home() / ".keras"
     own = os.environ.get("KERAS_HOME")
     return (home,) if not own or Path(own) == home else (home, Path(own))
+
+
+def sees(scratch: str) -> bool:
+    """Whether this machine sees a site's scratch: its variables are set and the folder that contains it exists."""
+    path = os.path.expandvars(scratch)
+    return "$" not in path and os.path.isdir(os.path.dirname(path))  # noqa: PTH112
 
 
 def place_of(site: Site) -> Path | None:
@@ -228,3 +237,65 @@ def is_fetched(name: str, rows: Iterable[KerasFile], place: Path | None) -> bool
         return any((home / row.folder / row.file).exists() for row in rows for home in keras_homes())
     set_name = re.split("[/:]", name.removeprefix(TFDS))[0]
     return any((tfds_folder(folder) / set_name).is_dir() for folder in (place, None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSet:
+    """A data set of the proof, in MNIST's layout."""
+
+    name: str
+    path: Path
+
+
+def mnist() -> KerasFile:
+    """The file of MNIST that Keras downloads."""
+    return read_keras_files()["mnist"][0]
+
+
+def mnist_places(cache: Path) -> tuple[Path, ...]:
+    """The possible paths of `mnist.npz`: in the site's cache, then in the folder of Keras 3."""
+    return (cache / mnist().file, keras_homes()[-1] / mnist().folder / mnist().file)
+
+
+def choose_data(cache: Path, program: str) -> DataSet:
+    """MNIST if one of its paths has the correct file, otherwise the digits next to the proof programs. Never downloads."""
+    for path in mnist_places(cache):
+        if has_sha256(path, mnist().hash, limit=16 * MIB):
+            return DataSet(name="mnist", path=path)
+    return DataSet(name="digits", path=Path(program).parent / "data" / "digits.npz")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataSource:
+    """A folder or file to copy, measured. Each file and folder counts as whole blocks, as on a disk."""
+
+    path: str
+    is_folder: bool
+    bytes: int
+    files: int
+
+
+def measure(path: str) -> DataSource:
+    """Measure a folder or file; links are not followed.
+
+    Raises:
+        ConfigError: it does not exist, is empty, or cannot be read.
+    """
+    source = Path(path)
+    wrong: list[str] = []
+    paths = [source] if is_file(path) else []
+    for folder, folders, names in () if paths else os.walk(source, onerror=lambda error: wrong.append(str(error))):
+        paths += [Path(folder, name) for name in (*folders, *names)]
+    size = 0
+    for inner in paths:
+        try:
+            size += -(-inner.lstat().st_size // BLOCK) * BLOCK
+        except OSError as error:
+            wrong.append(str(error))
+    if wrong or not paths:
+        raise ConfigError(
+            f"the data `{source}` cannot be read" if wrong else f"there is nothing in `{source}`",
+            evidence=wrong[:6],
+            hint=f"`ls -l {shlex.quote(str(source))}`",
+        )
+    return DataSource(path=str(source), is_folder=source.is_dir(), bytes=size, files=len(paths))

@@ -11,9 +11,8 @@ from provision.backends.venv.wheelhouse import download_argv, file_argv, source_
 from provision.errors import ConfigError, ProvisionError
 from provision.knowledge.targets import family_of
 from provision.launch.modules import clean_environ
-from provision.machine.network import datasets
 from provision.machine.network.ask_index import hidden_answers
-from provision.machine.network.data_files import download
+from provision.machine.network.data_files import download, mnist, mnist_places
 from provision.machine.probes.probe import cpu_family
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.installer_environ import installer_environ
@@ -85,13 +84,13 @@ def fetch_file(store: Store, file: str, requirement: str, hashes: tuple[str, ...
 
 def fetch_data(store: Store) -> str:
     """Download MNIST for the proof. If that fails, print a note: the proof then trains on the digits that come with the tool."""
-    places = datasets.mnist_places(Path(store.layout.data))
+    places = mnist_places(Path(store.layout.data))
     if any(place.is_file() for place in places):
         return "mnist"
     say("fetching MNIST")
     try:
         store.shared.make(places[0].parent)
-        download(datasets.MNIST_URL, places[0], datasets.MNIST_SHA256)
+        download(mnist().url, places[0], mnist().hash)
     except ProvisionError as error:
         say(
             f"  not downloaded ({error.message}); the proof will train on the digits that come with the tool; "

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from provision.errors import ConfigError
-from provision.machine.network.data_source import BLOCK, measure, sees
+from provision.machine.network.data_files import BLOCK, measure, sees
 
 
 def test_a_folder_is_measured_in_blocks_and_links_are_not_followed(tmp_path: Path) -> None:

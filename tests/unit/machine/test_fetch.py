@@ -14,8 +14,8 @@ from parts.network import files_in, serving
 from provision import cli
 from provision.backends.venv.wheelhouse import download_argv, platform_tags
 from provision.errors import EXIT_USAGE, StoreError
-from provision.machine.network import datasets as data
 from provision.machine.network import fetching
+from provision.machine.network.data_files import mnist
 from provision.machine.root.downloads import Downloads
 from provision.machine.root.store import Store
 from provision.machine.sharing.shared_root import SharedRoot
@@ -162,14 +162,17 @@ def test_mnist_is_kept_only_if_its_hash_is_correct(
     words: Words,
 ) -> None:
     monkeypatch.setenv("KERAS_HOME", str(tmp_path / "keras"))
-    monkeypatch.setattr(data, "MNIST_URL", server)
+    served = dataclasses.replace(mnist(), url=server)
+    monkeypatch.setattr(fetching, "mnist", lambda: served)
     assert fetching.fetch_data(store) == "digits"
     err = capsys.readouterr().err
     assert "digits" in err
     words("fetch", err.replace(server, "<server>"))
     assert not (tmp_path / "root" / "cache" / "data" / "mnist.npz").exists()
-    monkeypatch.setattr(data, "MNIST_SHA256", hashlib.sha256(b"seventy thousand digits").hexdigest())
+    right = dataclasses.replace(served, hash=hashlib.sha256(b"seventy thousand digits").hexdigest())
+    monkeypatch.setattr(fetching, "mnist", lambda: right)
     assert fetching.fetch_data(store) == "mnist"
     assert (tmp_path / "root" / "cache" / "data" / "mnist.npz").read_bytes() == b"seventy thousand digits"
-    monkeypatch.setattr(data, "MNIST_URL", "http://127.0.0.1:9/gone")
+    gone = dataclasses.replace(right, url="http://127.0.0.1:9/gone")
+    monkeypatch.setattr(fetching, "mnist", lambda: gone)
     assert fetching.fetch_data(store) == "mnist"
