@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from provision.knowledge.cuda import cuda_of
+from provision.knowledge.cuda import cuda_of, describe_capabilities
 from provision.knowledge.versions import release
 
 
@@ -132,7 +132,7 @@ def read_combinations(data: Mapping[str, Any]) -> Combinations:
     return Combinations(
         tensorflow=tuple(TensorFlowRow(**row) for row in rows("tensorflow")),
         horovod=tuple(HorovodRow(**row) for row in rows("horovod")),
-        cuda=tuple(CudaRow(**row) for row in rows("cuda")),
+        cuda=tuple(CudaRow(**row, capabilities=describe_capabilities(row["version"])) for row in rows("cuda")),
         mpi=tuple(MpiRow(**row) for row in rows("mpi")),
         target=tuple(TargetRow(**row) for row in rows("target")),
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from provision.errors import ConfigError
-from provision.knowledge.cuda import CPU_PACKAGES, cuda_of, same_major
-from provision.knowledge.targets import is_foreign, missing_features
+from provision.knowledge.cuda import CPU_PACKAGES, cuda_of, gpu_obstacle, same_major
+from provision.knowledge.targets import family_of, is_foreign, missing_features
 from provision.model.facts import Facts, Place
 from provision.model.plan import Plan
 from provision.model.problem import Problem
@@ -84,6 +84,19 @@ def gpu_problems(request: Request, facts: Facts) -> tuple[Problem, ...]:
                 if stack.horovod
                 else (),
                 hint=f"`--stack {_for_gpus(stack.name)}`, or another stack whose `framework.package` is `tensorflow`",
+            ),
+        )
+    target = facts.cpu.target if arch.target == "native" else arch.target
+    obstacle = gpu_obstacle(framework.version, family_of(target, target), arch.gpu.capabilities)
+    if obstacle and obstacle[1]:
+        return (
+            Problem(
+                kind="mismatch",
+                subject="gpus",
+                message=f"`{framework.package}` {framework.version} {obstacle[0]}",
+                evidence=(f"`archs.{arch.name}.target` and `.gpu.capabilities` in `{request.site.origin}`",),
+                hint=f"`provision compat --site {request.site.typed} --arch {arch.name}` shows which stacks work; "
+                'or run an image of the GPU\'s vendor (`runtimes = ["container"]`)',
             ),
         )
     built_with = cuda_of(framework.version)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from provision.errors import PlanError
 from provision.knowledge.combinations import Combinations
 from provision.knowledge.compatibility import Cell, find_cell, keras_of
-from provision.knowledge.cuda import CPU_PACKAGES, cuda_of, same_major
+from provision.knowledge.cuda import CPU_PACKAGES, cuda_of, gpu_obstacle, same_major
 from provision.knowledge.math_libraries import REPORTED, MathLibrary, has_onednn
 from provision.knowledge.versions import release
 from provision.profile.arch import Arch
@@ -32,6 +32,8 @@ class Offer:
     source: str
     cuda_modules: tuple[str, ...] = ()
     """The CUDA versions of all modules that the site's module system lists, loaded or not."""
+    capabilities: tuple[str, ...] = ()
+    """The compute capabilities of the GPUs."""
     math: MathLibrary | None = None
     """The library with which TensorFlow must compute on the CPUs of the arch."""
 
@@ -78,6 +80,9 @@ def judge_stack(stack: Stack, offer: Offer, known: Combinations, cells: Sequence
     if row and offer.machine not in row.machines:
         against.append(f"has wheels for {' and '.join(row.machines)}, {offer.source} {offer.machine}")
     against += _of_gpus(stack, offer)
+    obstacle = gpu_obstacle(version, offer.machine, offer.capabilities) if offer.gpus else None
+    if obstacle and stack.framework.package not in CPU_PACKAGES:
+        (against if obstacle[1] else doubts).append(obstacle[0])
     if offer.math and not has_onednn(stack.framework.package, version):
         against.append(f"computes with Eigen on CPUs, the arch requires {REPORTED[offer.math]}")
     horovod = known.of_horovod(version) if stack.horovod else None

@@ -42,6 +42,7 @@ def offer_here(site: Site, arch: Arch, minors: tuple[str, ...]) -> Offer:
         machine=family_of(arch.target, cpu_family()),
         source="this machine offers",
         cuda_modules=cuda_of_modules(site) if arch.gpu else (),
+        capabilities=arch.gpu.capabilities if arch.gpu else (),
         math=arch.math,
     )
 
@@ -69,5 +70,6 @@ def offer_of_profile(arch: Arch) -> Offer:
         glibc=None,
         machine=family_of(arch.target, cpu_family()),
         source="the arch's modules offer",
+        capabilities=arch.gpu.capabilities if arch.gpu else (),
         math=arch.math,
     )

@@ -109,3 +109,18 @@ def test_an_unknown_version_of_tensorflow_is_not_refused() -> None:
     request = dataclasses.replace(request, stack=dataclasses.replace(request.stack, framework=framework))
     facts = facts_of(request.site, gpu=dataclasses.replace(GPU_FACTS, cuda_version="99.0"))
     assert gpu_problems(request, facts) == ()
+
+
+@pytest.mark.parametrize(
+    ("target", "capability", "named"),
+    [("haswell", "120", "120"), ("haswell", "35", "35"), ("neoverse_v2", "90", "aarch64")],
+)
+def test_gpus_that_the_wheels_have_no_code_for_are_refused(
+    target: str, capability: str, named: str, words: Words
+) -> None:
+    request = gpu_request(gpu_site(capabilities=[capability]))
+    request = dataclasses.replace(request, arch=dataclasses.replace(request.arch, target=target))
+    with pytest.raises(PlanError) as caught:
+        gpu_plan(request=request)
+    assert named in caught.value.message
+    words("plan", "\n".join(caught.value.to_lines()))

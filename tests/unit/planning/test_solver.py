@@ -117,6 +117,25 @@ def test_what_is_against_a_stack(offer: dict[str, Any], line: str | None, words:
         words("compat", "\n".join(against))
 
 
+@pytest.mark.parametrize(
+    ("version", "offer", "state", "phrase"),
+    [
+        ("2.18.1", {"capabilities": ("90", "120")}, "no", "has 120"),
+        ("2.18.1", {"capabilities": ("35",)}, "no", "has 35"),
+        ("2.18.1", {"capabilities": ("52",)}, "no", "60 to 90"),
+        ("2.15.1", {"capabilities": ("52",)}, "unsure", "proved on CPUs only"),
+        ("2.15.1", {"machine": "aarch64", "capabilities": ("90",)}, "no", "aarch64"),
+        ("2.11.1", {"capabilities": ("90",)}, "unsure", "has 90"),
+        ("2.11.1", {"capabilities": ("89",), "cuda": ("11.8",)}, "unsure", "proved on CPUs only"),
+    ],
+)
+def test_gpus_that_the_wheels_have_no_code_for(version: str, offer: dict[str, Any], state: str, phrase: str) -> None:
+    of_gpus = dataclasses.replace(GPUS, cuda=("11.8", "12.5"))
+    verdict = judge_stack(stack_of(version, gpu=True), dataclasses.replace(of_gpus, **offer), KNOWN, (cell(version),))
+    assert verdict.state == state
+    assert phrase in (verdict.against or verdict.doubts)[-1 if state == "no" else 0]
+
+
 def test_an_arch_that_requires_onednn_passes_over_packages_that_have_eigen_alone() -> None:
     framework = Framework(name="tensorflow", package="intel-tensorflow", version="1.15.2")
     stacks = (stack_of("2.2.3"), dataclasses.replace(stack_of("1.15.2"), framework=framework))
