@@ -95,6 +95,10 @@ def _what_may_fail(target: Target) -> tuple[tuple[str, ...], tuple[str, ...], tu
     from provision.planning.solver import judge_stack, missing_in_profile, unconfirmed_values
 
     site, arch, stack = target.site, target.arch, target.stack
+    if (
+        "venv" not in site.runtimes
+    ):  # TensorFlow comes with the container: the modules and Pythons of the nodes do not matter
+        return (), (), unconfirmed_values(site, arch)
     verdict = judge_stack(stack, offer_of_profile(arch), read_combinations(), read_cells())
     doubts = (*verdict.doubts, *missing_in_profile(arch, stack))
     return verdict.against, doubts, unconfirmed_values(site, arch)
@@ -124,7 +128,8 @@ def _outline(target: Target, account: str | None, own: tuple[str, ...], *, force
     for title, values in parts.items():
         lines += [f"{title:<12} {value}" if index == 0 else f"{'':<12} {value}" for index, value in enumerate(values)]
     against, doubts, unconfirmed = _what_may_fail(target)
-    lines += ["", *chosen_lines(target), *(f"cannot work: {stack.name} {line}" for line in against)]
+    cannot = "cannot work as a virtual environment" if "container" in site.runtimes else "cannot work"
+    lines += ["", *chosen_lines(target), *(f"{cannot}: {stack.name} {line}" for line in against)]
     lines += [f"to check: {line}" for line in doubts]
     if unconfirmed:
         lines.append(f"nobody confirmed: {', '.join(unconfirmed)}")

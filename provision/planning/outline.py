@@ -57,6 +57,9 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
         parts["build"] = (
             f"none: the site runs TensorFlow with {' or '.join(site.runtimes)}, but provision builds virtual environments",
         )
+    if site.container and site.container.overlay:
+        job = f"provision job overlay --site {site.typed} --arch {arch.name}"
+        parts["overlay"] = (f"TensorFlow with its own CUDA, installed by `{job}`",)
     return {title: lines for title, lines in parts.items() if lines}
 
 

@@ -126,3 +126,16 @@ def test_a_builds_job_by_the_profile_is_printed(
     out = capsys.readouterr().out
     assert "#COBALT -A tests\n" in out
     assert "--plan" not in out
+
+
+def test_what_is_said_against_a_virtual_environment_is_not_said_of_a_container(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Only containers run TensorFlow at NYU Torch; on Greene, environments with the site's modules can be built too."""
+    for arch in ("h200", "l40s"):
+        assert call("plan", "--site", "nyu-torch", "--arch", arch, "--profile") == 0
+        shown = capsys.readouterr().out
+        assert "cannot work" not in shown and "no module is named after" not in shown
+        assert "provision job overlay --site nyu-torch" in shown
+    assert call("plan", "--site", "nyu-greene", "--arch", "gpu", "--profile") == 0
+    assert "cannot work as a virtual environment: tensorflow-2.15.1-gpu wants CUDA" in capsys.readouterr().out
