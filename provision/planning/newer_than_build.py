@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from provision.model.condition import Difference
 from provision.model.lock import Lock
 from provision.model.record import Record
-from provision.planning.publication import differences, in_short
+from provision.planning.publication import differences, in_short, planned_versions
 
 
 def newer_lock(record: Record, lock: Lock, installed: Mapping[str, str], stack: str) -> list[Difference]:
     """Whether the lock of its stack differs from the one that it was built from."""
     if record.identity.get("lock") in (None, "", lock.sha256):
         return []
-    wanted = {pin.name: pin.version for pin in lock.pins}
+    wanted = planned_versions(lock.pins, record.identity)
     changed = differences({name: version for name, version in installed.items() if name in wanted}, wanted)
     return [
         Difference(

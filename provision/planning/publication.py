@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from provision.errors import ConfigError
+from provision.horovod.flags import local_version
 from provision.model.generation import Deprecation, Generation
 from provision.model.layout import EnvironmentId
+from provision.model.lock import Pin, normalized
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +178,13 @@ def differences(
             if first.get(name) != second.get(name) and name not in before | after:
                 lines.append(f"other {name}")
     return lines
+
+
+def planned_versions(pins: Iterable[Pin], identity: Mapping[str, str]) -> dict[str, str]:
+    """The versions of these pins as they are installed: that of Horovod has the number of the identity's patches."""
+    patches = len(identity.get("patches", "").split())
+    versions = {normalized(pin.name): pin.version for pin in pins}
+    return {name: local_version(text, patches) if name == "horovod" else text for name, text in versions.items()}
 
 
 def in_short(lines: Sequence[str], most: int = 4) -> str:

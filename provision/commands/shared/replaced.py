@@ -17,8 +17,7 @@ def replaced_line(target: Target, plan: Plan, request: Request) -> str | None:
     """What users of the module get now, and which versions differ from the locks of the plan; None if nothing is replaced."""
     from provision.machine.probes.installed_packages import installed_versions
     from provision.model.layout import EnvironmentId
-    from provision.model.lock import normalized
-    from provision.planning.publication import differences, in_short, short
+    from provision.planning.publication import differences, in_short, planned_versions, short
 
     if plan.replaces is None:
         return None
@@ -30,8 +29,7 @@ def replaced_line(target: Target, plan: Plan, request: Request) -> str | None:
     if record is None:
         return f"{short(plan.replaces)}, whose record cannot be read"
     locks = [lock for lock in (request.lock, request.mpi_lock) if lock]
-    wanted = {normalized(pin.name): pin.version for lock in locks for pin in lock.pins}
-    # Horovod is built from source and not locked; its identity shows what differs.
+    wanted = planned_versions((pin for lock in locks for pin in lock.pins), plan.identity)
     common = {name: version for name, version in installed_versions(Path(record.prefix)) if name in wanted}
     lines = differences(common, wanted, (record.identity, plan.identity))
     return f"{short(plan.replaces)}: {in_short(lines) or 'the same versions'}"

@@ -133,12 +133,11 @@ def make_steps(parts: list[Part]) -> list[Step]:
 
 def _changes(part: Part, request: Request, plan: Plan, advisories: Any) -> UpgradeChanges:
     from provision.machine.probes.installed_packages import installed_versions
-    from provision.model.lock import normalized
+    from provision.planning.publication import planned_versions
     from provision.planning.upgrade_changes import upgrade_changes
 
-    wanted = {
-        normalized(pin.name): pin.version for lock in (request.lock, request.mpi_lock) if lock for pin in lock.pins
-    }
+    locks = [lock for lock in (request.lock, request.mpi_lock) if lock]
+    wanted = planned_versions((pin for lock in locks for pin in lock.pins), plan.identity)
     if part.before is None:
         return upgrade_changes({}, wanted, (plan.identity, plan.identity), advisories)
     store = part.target.store

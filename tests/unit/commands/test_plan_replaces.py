@@ -19,7 +19,11 @@ from provision.planning.plan_text import plan_lines
 from provision.planning.planner import make_plan
 
 
-def test_a_plan_says_which_versions_it_replaces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("horovod", "said"),
+    [("0.28.1+provision.1", ""), ("0.28.1+provision.2", "horovod 0.28.1+provision.2 to 0.28.1+provision.1")],
+)
+def test_a_plan_says_which_versions_it_replaces(horovod: str, said: str, tmp_path: Path) -> None:
     store = Store(Layout(PurePosixPath(tmp_path)))
     site = dataclasses.replace(local_site(), root=str(tmp_path))
     request = dataclasses.replace(request_for(local_site()), site=site)
@@ -27,17 +31,21 @@ def test_a_plan_says_which_versions_it_replaces(tmp_path: Path, monkeypatch: pyt
     old = EnvironmentId(first.environment.arch, first.environment.name, first.environment.version, "0000000000")
     put_proved(store, old)
     Publisher(store).publish(old)
-    pin = request.lock.pins[0]
-    info = Path(store.layout.prefix(old)) / SITE / f"{pin.name}-0.0.1.dist-info"
-    info.parent.chmod(0o755)
-    info.mkdir()
-    (info / "INSTALLER").write_text("uv")
+    numpy = request.lock.pin("numpy")
+    assert numpy is not None
+    # The build installs Horovod with the number of its patches behind its version, as this plan does.
+    for name in ("numpy-0.0.1", f"horovod-{horovod}"):
+        info = Path(store.layout.prefix(old)) / SITE / f"{name}.dist-info"
+        info.parent.chmod(0o755)
+        info.mkdir()
+        (info / "INSTALLER").write_text("uv")
     plan = make_plan(request, facts_of(site), existing(store))
     assert plan.replaces == str(old)
     target = Target(site=site, arch=site.archs[0], stack=request.stack, store=store)
     line = replaced_line(target, plan, request)
     assert line is not None
     assert line.startswith(f"{first.environment.version}-0000000000: ")
-    assert f"{pin.name} 0.0.1 to {pin.version}" in line
+    assert f"numpy 0.0.1 to {numpy.version}" in line
+    assert said in line and ("horovod" in line) is bool(said)
     assert f"replaces     {line}" in plan_lines(plan, expected={}, replaced=line)
     assert replaced_line(target, dataclasses.replace(plan, replaces=None), request) is None

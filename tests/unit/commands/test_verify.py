@@ -337,6 +337,10 @@ def test_a_newer_lock_and_newer_advisories_are_drift_of_what_users_load(
     assert "`provision upgrade --dry-run x`" in str(drift.hint)
     words("verify", f"{drift.reason}\n{drift.hint}")
     assert newer_lock(dataclasses.replace(record, identity={"lock": lock.sha256}), lock, {}, "x") == []
+    # The build gave Horovod the number of its patches; the lock cannot have it.
+    patched, source = {"lock": "another", "patches": "0001-a:aa 0002-b:bb"}, lock_of("x", "horovod==0.28.1")
+    (drift,) = newer_lock(dataclasses.replace(record, identity=patched), source, {"horovod": "0.28.1+provision.2"}, "x")
+    assert "horovod" not in drift.reason
     known = dataclasses.replace(record, advisories=("CVE-1",))
     (drift,) = newer_advisories(known, {"CVE-1": "keras", "CVE-2": "six"}, "x")
     assert "CVE-2 (six)" in drift.reason and "CVE-1" not in drift.reason
