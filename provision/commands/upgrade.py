@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -120,6 +121,13 @@ def _shown(args: argparse.Namespace, steps: list[Step]) -> Outcome:
     say_steps(args, steps)
     needed = [step for step in steps if step.needed]
     text = f"{len(needed)} of {len(steps)} archs would change" if needed else NOTHING
+    if needed:
+        again = [word for name in args.archs or () for word in ("--arch", name)]
+        again += ["--locks", args.locks] if args.locks else []
+        site = steps[0].part.target.site.typed
+        text += (
+            f"; `{shlex.join(['provision', 'upgrade', args.stack, '--site', site, *again])}` builds and publishes it"
+        )
     return _outcome(args, "planned" if needed else "nothing", steps, text=text)
 
 

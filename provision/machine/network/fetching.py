@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from provision.backends.venv.wheelhouse import download_argv, file_argv, source_name
@@ -22,7 +23,9 @@ from provision.machine.terminal.console import say
 from provision.model.lock import Lock
 from provision.model.operation import FetchLock
 from provision.model.request import Request
+from provision.wording import duration
 
+SAYS_EVERY_S = 20
 NETWORK = "run this on a machine with network; behind a proxy, set `https_proxy`"
 
 
@@ -100,9 +103,27 @@ def fetch_data(store: Store) -> str:
     return "mnist"
 
 
-def run_installer(argv: tuple[str, ...], log: Path, *, what: str = "the download failed", hint: str = NETWORK) -> None:
-    """Run pip, or a program that calls pip, with the user's settings of the index; the error of a failure quotes its output."""
+def run_installer(
+    argv: tuple[str, ...],
+    log: Path,
+    *,
+    what: str = "the download failed",
+    hint: str = NETWORK,
+    doing: str = "downloading",
+) -> None:
+    """Run pip, or a program that calls pip, with the user's settings of the index; the error of a failure quotes its output.
+
+    Such programs are silent for minutes, so a line with what is being done (`doing`) comes every 20 seconds.
+    """
     environ = installer_environ(clean_environ(os.environ))
-    result = stream(argv, environ=environ, log=log, needs="index")
+    started, said = time.monotonic(), 0
+
+    def look() -> None:
+        nonlocal said
+        if time.monotonic() - started >= SAYS_EVERY_S * (said + 1):
+            said += 1
+            say(f"{doing}: {duration(time.monotonic() - started)} so far")
+
+    result = stream(argv, environ=environ, log=log, needs="index", on_second=look)
     if result.code:
         raise failed_program(what, (*result.tail, *hidden_answers(argv, environ, result.tail)), hint=hint)

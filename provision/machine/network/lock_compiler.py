@@ -75,9 +75,9 @@ def compile_locks(
         log = Path(scratch) / "log"
         tools = f"{scratch}/pip-tools"
 
-        def must(*argv: str) -> None:
+        def must(*argv: str, doing: str = "installing pip-tools") -> None:
             what = f"`{' '.join(argv[:4])} …` failed"
-            run_installer(argv, log, what=what, hint="fix the input, then run the same command again")
+            run_installer(argv, log, what=what, hint="fix the input, then run the same command again", doing=doing)
 
         if interpreter.own_venv:
             must(interpreter.executable, "-m", "venv", tools)
@@ -103,6 +103,7 @@ def compile_locks(
                 *resolver,
                 *("--no-emit-find-links", "--no-emit-options", "--output-file", str(out), str(source)),
                 *(["--upgrade"] if upgrade else []),
+                doing=f"compiling {target.name}",
             )
             body = "\n".join(line for line in out.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
             head = f"# Written by `provision lock` for Python {interpreter.minor} from {source.name}; edit that, not this.\n"

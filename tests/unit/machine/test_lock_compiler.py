@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -72,3 +73,13 @@ def test_the_files_of_an_installed_tool_are_not_changed(
     assert call("lock", *words) == 2
     assert "comes with the installed tool" in capsys.readouterr().err
     assert [path.name for path in (shipped / "requirements").iterdir()] == ["x.in"]
+
+
+def test_an_installer_that_is_silent_for_long_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(fetching, "SAYS_EVERY_S", 1)
+    argv = (sys.executable, "-c", "import time; time.sleep(2.5)")
+    fetching.run_installer(argv, tmp_path / "log", doing="compiling x.txt")
+    lines = capsys.readouterr().err.splitlines()
+    assert lines and all(line.startswith("compiling x.txt: ") for line in lines)
