@@ -17,8 +17,7 @@ BACKENDS: tuple[BackendName, ...] = ("venv", "spack")
 VERSION = form(r"[0-9]+(\.[0-9]+)+", "of a version, such as `2.15.1`")
 MODULE_NAME = form(f"{NAME.pattern}/{NAME.pattern}", "of a name and a version, such as `tensorflow/2.15.1`")
 PYTHON = form(r"3\.[0-9]{1,3}", "of a Python, such as `3.11`")
-# The training programs in `provision/proof/programs/`. `proof/horovod.py` judges those of Horovod (with Keras, or with
-# graphs of TensorFlow 1), `proof/without_horovod.py` those of the other strategies.
+# The training programs in `provision/proof/programs/`; `proof/strategies.py` lists the checks of each.
 PROGRAMS = ("horovod_keras", "horovod_graph", "single", "mirrored", "multiworker")
 # The programs that train without Horovod; a stack with one of them can omit `horovod`.
 WITHOUT_HOROVOD = ("single", "mirrored", "multiworker")

@@ -1,21 +1,31 @@
-"""Checks of what the ranks exchange: sums and averages of known vectors, and a list of all ranks. Pure."""
+"""Checks of what processes and replicas exchange: known sums and averages, a list of all ranks, their addresses. Pure."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
-from provision.model.verdict import Check, bad, good
-from provision.proof.report_text import format_peers, format_vector, name_process
-from provision.proof.reports import Report, read_integer, read_mapping, read_peers, to_vector, vectors_agree
+from provision.model.verdict import Check, bad, good, judged
+from provision.proof.reports import (
+    Run,
+    format_peers,
+    format_vector,
+    name_process,
+    read_integer,
+    read_list,
+    read_mapping,
+    read_peers,
+    read_text,
+    to_vector,
+    vectors_agree,
+)
 
 AVERAGE_TOLERANCE = 1e-5
 """Relative: Horovod averages by multiplying a float32 sum by 1/size, which is off by a few units of 6e-8."""
 
 
-def check_allreduce(finished: Sequence[Report]) -> Check:
+def check_allreduce(run: Run) -> Check:
     """Sum and average of known vectors, compared with the vectors that the ranks report as their input."""
-    name = "allreduce"
+    name, finished = "allreduce", run.finished
     inputs = [to_vector(read_mapping(report, "allreduce").get("input")) for report in finished]
     vectors = [values for values in inputs if values is not None]
     if len(vectors) < len(finished) or len({len(values) for values in vectors}) != 1:
@@ -56,9 +66,9 @@ def check_allreduce(finished: Sequence[Report]) -> Check:
     )
 
 
-def check_peers(finished: Sequence[Report]) -> Check:
+def check_peers(run: Run) -> Check:
     """The gathered list of (rank, host, pid) is the same everywhere and names the processes that wrote the reports."""
-    name = "peers"
+    name, finished = "peers", run.finished
     wanted = sorted((read_integer(r, "rank", -1), str(r.get("host")), read_integer(r, "pid", -1)) for r in finished)
     for report in finished:
         seen = read_peers(report)
@@ -70,3 +80,37 @@ def check_peers(finished: Sequence[Report]) -> Check:
                 "the ranks do not agree on who takes part; see the check `ranks`, and look for reports of another run",
             )
     return good(name, f"allgather named the same {len(wanted)} processes on every rank")
+
+
+def check_communication(run: Run) -> Check:
+    """All workers had one list of addresses and one way to reduce; the message names a first try that stalled."""
+    clusters = [read_mapping(report, "communication") for report in run.finished]
+    seen = {
+        (str(cluster.get("asked")), str(cluster.get("by")), *map(str, read_list(cluster, "workers")))
+        for cluster in clusters
+    }
+    if len(seen) != 1:
+        several = "; ".join(" ".join(cluster) for cluster in sorted(seen)[:4])
+        return bad("communication", f"expected one cluster on all workers, seen {len(seen)}: {several}")
+    first, trained = clusters[0], read_text(run.finished[0], "trained_by")
+    message = f"{first.get('asked')}, addresses from {first.get('by')}"
+    message += f" ({first['not_by_resolver']})" if first.get("not_by_resolver") else ""
+    message += f", trained with {trained}" if trained else ""
+    return good("communication", f"second try: {message}; {run.stalled}" if run.stalled else message)
+
+
+def check_reduction(run: Run) -> Check:
+    """A sum over the replicas of known numbers: the input of replica i of N is i + 1 times 1, 2, 3 and so on."""
+    replicas = run.proof.devices
+    reduction = read_mapping(read_mapping(run.finished[0], "replicas"), "reduced")
+    seen, wrong = to_vector(reduction.get("sum")), reduction.get("large_wrong")
+    wanted = [float(replicas * (replicas + 1) // 2 * number) for number in range(1, len(seen or [0]) + 1)]
+    if seen is None or seen != wanted:
+        message = f"expected the sum over {replicas} replicas to be {format_vector(wanted)}, "
+        message += f"seen {'no vector' if seen is None else format_vector(seen)}"
+    elif wrong != 0:
+        message = f"expected no wrong element in a sum of {reduction.get('large_elements')} numbers, seen {wrong}"
+    else:
+        message = f"sum over {replicas} replicas is exactly {format_vector(wanted)}; long vector too"
+    hint = "the devices exchanged wrong data: look at NCCL (`NCCL_DEBUG=INFO`, `NCCL_P2P_DISABLE=1`)"
+    return judged("allreduce", seen == wanted and wrong == 0, message, hint)

@@ -1,38 +1,28 @@
-"""The judge of the numerical proof: what N processes of `proof/programs/thorough.py` report, to a verdict. Pure.
+"""The checks of the numerical proof: each check of `proof/programs/thorough.py`, on all ranks. Pure.
 
-Each process compares its own figures with those of one process on the concatenated batches. The judge decides whether all
+Each process compares its own figures with those of one process on the concatenated batches. Here it is decided whether all
 processes did so with the same result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from provision.model.verdict import Check, Verdict, bad
-from provision.proof.figures import figures_of
-from provision.proof.gpu_checks import check_missing_gpus
-from provision.proof.rank_checks import check_nodes, check_ranks, check_reports, check_versions
-from provision.proof.reports import is_finished
+from provision.model.verdict import Check, bad
+from provision.proof.reports import Run
 
 
-def judge_numbers(reports: Sequence[Mapping[str, Any]], *, ranks: int, nodes: int) -> Verdict:
-    """Compare the reports of one numerical proof with each other: one check for each check of the program."""
-    finished = [report for report in reports if is_finished(report)]
-    checks = [*check_missing_gpus(reports), check_reports(reports, ranks)]
-    if finished:
-        checks += [check_ranks(finished, ranks), check_nodes(finished, nodes), check_versions(finished)]
-        names = dict.fromkeys(name for report in finished for name in report.get("checks") or ())
-        program_checks = [_check_all_ranks(name, finished) for name in names]
-        checks += program_checks
-        if all(check.skipped for check in program_checks):
-            checks.append(bad("checks", "expected checks with figures, no process has any"))
-    return Verdict(checks=tuple(checks), figures=figures_of(finished))
+def check_numbers(run: Run) -> list[Check]:
+    """One check for each check of the program, and a failed one if none has figures."""
+    checks = [
+        _check_all_ranks(run, name) for name in dict.fromkeys(n for r in run.finished for n in r.get("checks") or ())
+    ]
+    if all(check.skipped for check in checks):
+        checks.append(bad("checks", "expected checks with figures, no process has any"))
+    return checks
 
 
-def _check_all_ranks(name: str, finished: Sequence[Mapping[str, Any]]) -> Check:
+def _check_all_ranks(run: Run, name: str) -> Check:
     """One check of the program, on all ranks: passed everywhere, or skipped everywhere for the same reason."""
-    records = [(report.get("checks") or {}).get(name) or {} for report in finished]
+    records = [(report.get("checks") or {}).get(name) or {} for report in run.finished]
     states = {str(record.get("status")) for record in records}
     reasons = [str(record["reason"]) for record in records if record.get("reason")]
     if states == {"skipped"}:

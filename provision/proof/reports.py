@@ -1,4 +1,4 @@
-"""Reads the report of a process of the proof.
+"""Reads the reports of a proof: their fields, the figures of all together, and parts of them as text for a message.
 
 The training program runs in the environment that is being proved, so any field may be missing or wrong, and no report decides
 whether its own run was good: the checks compare the reports with each other. Pure.
@@ -7,13 +7,38 @@ whether its own run was good: the checks compare the reports with each other. Pu
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
+
+from provision.model.operation import Prove
+from provision.model.verdict import Figures
+from provision.wording import count
 
 Report = Mapping[str, Any]
 """One process's report, as its JSON."""
 LARGEST = 1e300
 """No figure comes near it, and sums and ratios of numbers below it are numbers."""
+QUOTED_CHARS = 300
+"""Longest quotation of an error in a message; the report contains all of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """What the checks are about: what was planned, and what the processes reported."""
+
+    proof: Prove
+    packages: tuple[str, ...]
+    """The packages of which a version must be known."""
+    reports: Sequence[Report]
+    """One for each process, in any order, including those of processes that failed."""
+    finished: Sequence[Report]
+    """The reports of processes that finished without an error, in the order of their ranks."""
+    min_accuracy: float
+    """Share of test images, 0..1, that every rank must recognise."""
+    stalled: str | None
+    """How the first try stalled, if these reports are of the second one."""
 
 
 def is_finished(report: Report) -> bool:
@@ -122,3 +147,61 @@ def choose_worst(choose: Callable[[Iterable[float]], float], values: Iterable[fl
     """The extreme (`min` or `max`) of the values that are not None."""
     numbers = [value for value in values if value is not None]
     return choose(numbers) if numbers else None
+
+
+def figures_of(finished: Sequence[Report]) -> Figures:
+    """The figures of all ranks; if ranks differ, the worst."""
+    digests = {read_text(report, "weights_sha256") for report in finished}
+    digest = next(iter(digests)) if len(digests) == 1 else None
+    return Figures(
+        ranks=len(finished),
+        hosts=distinct_hosts(finished),
+        gpus=sum(1 for report in finished if read_gpu(report).get("used")),
+        accuracy=choose_worst(min, (read_number(report, "accuracy") for report in finished)),
+        loss_before=choose_worst(max, (read_number(report, "loss_before") for report in finished)),
+        loss_last=choose_worst(max, (read_last_loss(report) for report in finished)),
+        images_per_second=choose_worst(min, (read_number(report, "images_per_second") for report in finished)),
+        seconds=choose_worst(max, (read_number(report, "seconds") for report in finished)),
+        versions={str(k): str(v) for k, v in read_mapping(finished[0], "versions").items()} if finished else {},
+        weights_sha256=digest,
+    )
+
+
+def name_process(report: Report) -> str:
+    """The rank, host and process ID, with which an operator can find a process."""
+    rank = f"rank {report['rank']} of {report.get('size', '?')}" if "rank" in report else "a process without a rank"
+    return f"{rank} ({report.get('host', 'unknown host')}, pid {report.get('pid', '?')})"
+
+
+def quote_error(error: object) -> str:
+    """The error on one line, cut to a readable length."""
+    text = " ".join(str(error).split())
+    return text if len(text) <= QUOTED_CHARS else f"{text[: QUOTED_CHARS - 2]} …"
+
+
+def list_values(values: Sequence[object], most: int = 8) -> str:
+    """Join values by commas, with a count instead of a long tail: jobs have hundreds of ranks."""
+    words = [str(value) for value in values[:most]]
+    if len(values) > most:
+        words.append(f"… ({len(values)} in all)")
+    return ", ".join(words) or "none"
+
+
+def list_counts(words: Iterable[str]) -> str:
+    """Words with the number of times that each occurs."""
+    return list_values([f"{word} ({count(times, 'time')})" for word, times in sorted(Counter(words).items())])
+
+
+def format_vector(values: Sequence[float]) -> str:
+    """A vector as text."""
+    return f"[{list_values([f'{value:g}' for value in values], most=4)}]"
+
+
+def format_peers(peers: Sequence[tuple[int, str, int]]) -> str:
+    """Peers as text."""
+    return list_values([f"rank {rank} ({host}, pid {pid})" for rank, host, pid in peers], most=4)
+
+
+def format_figure(value: float | None) -> str:
+    """A figure as text."""
+    return "no finite number" if value is None else f"{value:.4f}"

@@ -1,98 +1,170 @@
-"""What differs between the training programs of a proof: arguments, judge, and the words for who trained. Pure."""
+"""What differs between the programs of a proof: arguments, checks, hints, and the words for who trained. Pure.
+
+`STRATEGIES` has one row for each program of `proof/programs/`. Its checks are in the order of likely causes, because the first
+that fails is the headline of the error.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from provision.model.operation import Prove
-from provision.model.verdict import Verdict
-from provision.proof.horovod import judge
-from provision.proof.reports import Report
-from provision.proof.without_horovod import judge_mirrored, judge_single, judge_workers
+from provision.model.verdict import Check, Verdict
+from provision.proof import exchange_checks as exchange
+from provision.proof import process_checks as processes
+from provision.proof import training_checks as training
+from provision.proof.numbers import check_numbers
+from provision.proof.reports import Report, Run, figures_of, finished_reports, read_mapping, read_text
 from provision.wording import count
 
 # Workers that do nothing for this part of the proof's time limit have stalled; the rest of the time is for a second try.
 STALL_SHARE = 5
 
+Judge = Callable[[Run], Check | Sequence[Check] | None]
+"""One question to the reports of a run, or several; None if the run has nothing to ask about."""
+
+OF_ALL: Sequence[Judge] = (processes.check_missing_gpus, processes.check_requested_devices, processes.check_reports)
+"""The checks of every proof, also if no process finished; all others would then only hide the cause."""
+ONE_WORLD: Sequence[Judge] = (processes.check_ranks, processes.check_nodes, processes.check_versions)
+BETWEEN_RANKS: Sequence[Judge] = (
+    exchange.check_allreduce,
+    exchange.check_peers,
+    training.check_shards,
+    training.check_initial_weights,
+)
+LEARNED: Sequence[Judge] = (training.check_loss, training.check_accuracy)
+
+CLUSTER_HINT = (
+    "`communication` in the reports lists the addresses that each worker had, and their source; in Slurm start the workers with "
+    "srun, one task for each worker"
+)
+REDUCTION_HINT = (
+    'the workers exchanged wrong data, or not with all others: try `communication = "RING"` in `[strategies.multiworker]` '
+    "of the site's profile"
+)
+RESTART_HINT = (
+    "training could not continue from the saved model: compare the versions of keras, h5py and numpy with the lock"
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """How one training program is started, judged and named."""
+    """How one program is started, judged and named."""
 
-    judge: Callable[[Prove, Sequence[Report], float, str | None], Verdict]
-    """The verdict on the reports, for a lowest accuracy (0..1), and for how the first try stalled, if it did."""
-    arguments: Callable[[Prove], tuple[str, ...]]
+    checks: Sequence[Judge]
+    """The checks of the processes that finished."""
+    words: Callable[[Prove, str], str]
+    """Who trained. The text is ` with a GPU each` if the processes used GPUs, else empty."""
+    arguments: Callable[[Prove], tuple[str, ...]] = lambda _: ()
     """The arguments that only this program has."""
-    words: Callable[[Prove, int, str | None], str]
-    """Who trained: how many processes used a GPU, and how the first try stalled, if it did."""
+    packages: tuple[str, ...] = ("tensorflow",)
+    """The packages of which a version must be known."""
+    hints: Mapping[str, str] = field(default_factory=dict)
+    """What to do about a failed check, by its name, in place of the hint of the check, which is about ranks of Horovod."""
 
 
-def strategy_of(proof: Prove) -> Strategy:
-    """The strategy of the proof's program."""
-    return STRATEGIES[proof.strategy]
+def judge(proof: Prove, reports: Sequence[Report], min_accuracy: float, stalled: str | None = None) -> Verdict:
+    """Compare the reports of one proof with each other.
 
-
-def _no_arguments(_: Prove) -> tuple[str, ...]:
-    return ()
-
-
-def _judge_horovod(proof: Prove, reports: Sequence[Report], min_accuracy: float, _: str | None) -> Verdict:
-    gpus = proof.gpu is not None
-    return judge(reports, ranks=proof.processes, min_accuracy=min_accuracy, nodes=proof.nodes, gpus=gpus)
-
-
-def _name_ranks(proof: Prove, gpus: int, _: str | None) -> str:
-    return f"{count(proof.processes, 'rank')}{' with a GPU each' if gpus else ''}"
-
-
-def _judge_single(proof: Prove, reports: Sequence[Report], min_accuracy: float, _: str | None) -> Verdict:
-    return judge_single(reports, min_accuracy=min_accuracy, gpus=proof.gpu is not None)
-
-
-def _name_process(_: Prove, gpus: int, __: str | None) -> str:
-    return "one process with a GPU" if gpus else "one process"
-
-
-def _judge_mirrored(proof: Prove, reports: Sequence[Report], min_accuracy: float, _: str | None) -> Verdict:
-    return judge_mirrored(reports, replicas=proof.devices, min_accuracy=min_accuracy, gpus=proof.gpu is not None)
-
-
-def _number_of_devices(proof: Prove) -> tuple[str, ...]:
-    return ("--devices", str(proof.devices))
-
-
-def _name_replicas(proof: Prove, gpus: int, _: str | None) -> str:
-    return f"{proof.devices} {'GPUs' if gpus else 'replicas'} of one process"
-
-
-def _judge_workers(proof: Prove, reports: Sequence[Report], min_accuracy: float, stalled: str | None) -> Verdict:
-    return judge_workers(
-        reports,
-        workers=proof.processes,
-        nodes=proof.nodes,
+    Args:
+        proof: the program that ran, and the shape in which it was started.
+        reports: one for each process, in any order, including those of processes that failed.
+        min_accuracy: share of test images, 0..1, that every rank must recognise.
+        stalled: how the first try stalled, if these reports are of the second one.
+    """
+    strategy, finished = STRATEGIES[proof.strategy], finished_reports(reports)
+    run = Run(
+        proof=proof,
+        packages=strategy.packages,
+        reports=reports,
+        finished=finished,
         min_accuracy=min_accuracy,
-        gpus=proof.gpu is not None,
         stalled=stalled,
     )
+    checks: list[Check] = []
+    for ask in (*OF_ALL, *(strategy.checks if finished else ())):
+        answer = ask(run)
+        checks += [answer] if isinstance(answer, Check) else answer or ()
+    hints = strategy.hints
+    checks = [check if check.passed else replace(check, hint=hints.get(check.name, check.hint)) for check in checks]
+    return Verdict(checks=tuple(checks), figures=figures_of(finished))
+
+
+def name_trainers(proof: Prove, gpus: int, stalled: str | None) -> str:
+    """Who trained: how many processes used a GPU, and how the first try stalled, if it did."""
+    words = STRATEGIES[proof.strategy].words(proof, " with a GPU each" if gpus else "")
+    return f"{words} (with RING, because {proof.communication} stalled)" if stalled else words
+
+
+def stall_of(reports: Sequence[Report]) -> str | None:
+    """How the workers stalled, as text; None if no report mentions a stall."""
+    for report in reports:
+        stall = read_mapping(report, "stalled")
+        if stall:
+            communication = read_text(read_mapping(report, "communication"), "asked") or "AUTO"
+            return f"{communication} stalled in stage `{stall.get('stage')}`: nothing happened for {stall.get('seconds')} s"
+    return None
 
 
 def _communication(proof: Prove) -> tuple[str, ...]:
     return ("--communication", proof.communication, "--stall", str(max(1, proof.timeout_s // STALL_SHARE)))
 
 
-def _name_workers(proof: Prove, gpus: int, stalled: str | None) -> str:
-    second_try = f" (with RING, because {proof.communication} stalled)" if stalled else ""
-    return f"{proof.processes} workers{' with a GPU each' if gpus else ''}{second_try}"
-
-
-_HOROVOD = Strategy(judge=_judge_horovod, arguments=_no_arguments, words=_name_ranks)
+_HOROVOD = Strategy(
+    packages=("tensorflow", "horovod"),
+    words=lambda proof, gpus: f"{count(proof.processes, 'rank')}{gpus}",
+    checks=(*ONE_WORLD, processes.check_gpus, *BETWEEN_RANKS, training.check_weights, *LEARNED),
+)
 
 STRATEGIES: Mapping[str, Strategy] = {
     "horovod_keras": _HOROVOD,
-    "horovod_graph": _HOROVOD,
-    "single": Strategy(judge=_judge_single, arguments=_no_arguments, words=_name_process),
-    "mirrored": Strategy(judge=_judge_mirrored, arguments=_number_of_devices, words=_name_replicas),
-    "multiworker": Strategy(judge=_judge_workers, arguments=_communication, words=_name_workers),
+    "horovod_graph": replace(
+        _HOROVOD,
+        checks=(
+            *(*ONE_WORLD, processes.check_gpus, *BETWEEN_RANKS),
+            *(training.check_restart, training.check_weights, *LEARNED),
+        ),
+    ),
+    "thorough": replace(_HOROVOD, checks=(*ONE_WORLD, processes.check_gpus, check_numbers)),
+    "single": Strategy(
+        words=lambda _, gpus: f"one process{gpus.removesuffix(' each')}",
+        checks=(*ONE_WORLD, processes.check_gpus, training.check_restart, *LEARNED),
+        hints={"restart": RESTART_HINT},
+    ),
+    "mirrored": Strategy(
+        arguments=lambda proof: ("--devices", str(proof.devices)),
+        words=lambda proof, gpus: f"{proof.devices} {'GPUs' if gpus else 'replicas'} of one process",
+        checks=(
+            *ONE_WORLD,
+            processes.check_gpus_of_replicas,
+            processes.check_replicas,
+            exchange.check_reduction,
+            training.check_batch,
+            training.check_copies,
+            training.check_restart,
+            *LEARNED,
+        ),
+        hints={"restart": RESTART_HINT},
+    ),
+    "multiworker": Strategy(
+        arguments=_communication,
+        words=lambda proof, gpus: f"{proof.processes} workers{gpus}",
+        checks=(
+            *ONE_WORLD,
+            processes.check_gpus,
+            exchange.check_communication,
+            *BETWEEN_RANKS,
+            training.check_broadcast,
+            training.check_weights,
+            training.check_restart,
+            *LEARNED,
+        ),
+        hints={
+            **dict.fromkeys(("ranks", "communication"), CLUSTER_HINT),
+            **dict.fromkeys(("allreduce", "peers", "shards"), REDUCTION_HINT),
+            "restart": RESTART_HINT,
+        },
+    ),
 }
-"""The strategy of each training program that a stack can name."""
+"""The strategy of each program that a stack can name, and of the numerical proof."""

@@ -1,21 +1,31 @@
-"""Checks of the training: shards of the data, weights, restart, loss and accuracy. Pure."""
+"""Checks of the training: shards and batches of the data, weights, restart, loss and accuracy. Pure."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from itertools import pairwise
 
 from provision.model.verdict import Check, bad, good, judged
-from provision.proof.report_text import format_figure, list_values, name_process
-from provision.proof.reports import Report, read_integer, read_last_loss, read_mapping, read_number, read_text
+from provision.proof.reports import (
+    Report,
+    Run,
+    format_figure,
+    list_values,
+    name_process,
+    read_integer,
+    read_last_loss,
+    read_list,
+    read_mapping,
+    read_number,
+    read_text,
+)
 
 
-def check_shards(finished: Sequence[Report]) -> Check:
+def check_shards(run: Run) -> Check:
     """No training image belongs to two ranks, and all ranks have equally many."""
     name = "shards"
     slices: list[tuple[int, int, Report]] = []
-    for report in finished:
+    for report in run.finished:
         shard = read_mapping(report, "shard")
         start, stop = read_integer(shard, "start", -1), read_integer(shard, "stop", -1)
         if start < 0 or stop <= start or not shard.get("sha256"):
@@ -36,27 +46,59 @@ def check_shards(finished: Sequence[Report]) -> Check:
     return good(name, f"{len(slices)} disjoint shards of {lengths[0]} images")
 
 
-def check_initial_weights(finished: Sequence[Report]) -> Check:
+def check_batch(run: Run) -> Check:
+    """Each replica got its own images, as many as requested, and the global batch is their sum."""
+    replicas, batch = run.proof.devices, read_mapping(read_mapping(run.finished[0], "replicas"), "batch")
+    each, whole = read_integer(batch, "per_replica", -1), read_integer(batch, "global", -1)
+    images, digests = list(read_list(batch, "images")), {str(digest) for digest in read_list(batch, "sha256")}
+    return judged(
+        "batch",
+        images == [each] * replicas and whole == each * replicas and len(digests) == replicas,
+        f"expected a batch of {whole} divided into {replicas} different ones of {each}, "
+        f"seen {list_values(images)} images, {len(digests)} different",
+        "the data set was not distributed by the strategy",
+    )
+
+
+def check_initial_weights(run: Run) -> Check | None:
     """The ranks started from different weights; otherwise equal weights at the end prove no broadcast."""
-    seen = {read_text(report, "weights_sha256_initial") for report in finished}
-    passed = len(seen) == len(finished) and None not in seen
+    seen = {read_text(report, "weights_sha256_initial") for report in run.finished}
+    if len(run.finished) == 1:
+        return None
     return judged(
         "initial-weights",
-        passed,
-        f"expected {len(finished)} different sets of weights before the broadcast, seen {len(seen - {None})}",
+        len(seen) == len(run.finished) and None not in seen,
+        f"expected {len(run.finished)} different sets of weights before the broadcast, seen {len(seen - {None})}",
         "equal weights at the end then prove no broadcast; each rank's seed is its number, so see the check `ranks`",
     )
 
 
-def check_restart(finished: Sequence[Report]) -> Check:
+def check_broadcast(run: Run) -> Check | None:
+    """In the strategy's scope, all workers got the chief's weights."""
+    seen = {read_text(report, "weights_sha256_broadcast") for report in run.finished}
+    if len(run.finished) == 1:
+        return None
+    return judged(
+        "broadcast",
+        len(seen) == 1 and None not in seen,
+        f"expected the chief's weights on {len(run.finished)} workers before training, seen {len(seen - {None})} sets",
+        "the model was not built within the strategy's scope, or each worker is alone",
+    )
+
+
+def check_restart(run: Run) -> Check:
     """The second session continued on every rank at the step and with the weights that rank 0 had saved."""
-    root = min(finished, key=lambda report: read_integer(report, "rank", -1))
+    root = min(run.finished, key=lambda report: read_integer(report, "rank", -1))
     saved = read_mapping(root, "restart")
-    for report in finished:
+    for report in run.finished:
         began = read_mapping(report, "restart")
         for what, seen, wanted in (
             ("at step", read_integer(began, "began_at", -1), read_integer(saved, "saved_at", -2)),
-            ("with the weights", str(began.get("began_sha256"))[:12], str(saved.get("saved_sha256"))[:12]),
+            (
+                "with the weights",
+                str(began.get("began_sha256"))[:12],
+                (read_text(saved, "saved_sha256") or "(none)")[:12],
+            ),
         ):
             if seen != wanted:
                 return bad(
@@ -69,29 +111,46 @@ def check_restart(finished: Sequence[Report]) -> Check:
     return good("restart", message)
 
 
-def check_weights(finished: Sequence[Report]) -> Check:
+def check_weights(run: Run) -> Check:
     """After training all ranks hold the same weights, to the last bit."""
     name = "weights"
-    seen = Counter(read_text(report, "weights_sha256") or "none" for report in finished)
+    seen = Counter(read_text(report, "weights_sha256") or "none" for report in run.finished)
     if len(seen) == 1 and "none" not in seen:
-        whose = "all ranks hold" if len(finished) > 1 else "the rank holds"
+        whose = "all ranks hold" if len(run.finished) > 1 else "the rank holds"
         return good(name, f"{whose} the weights {next(iter(seen))[:12]}")
-    reported = (read_number(report, "weights_max_difference") for report in finished)
+    reported = (read_number(report, "weights_max_difference") for report in run.finished)
     differences = [difference for difference in reported if difference is not None]
     distance = f", up to {max(differences):.2g} away from rank 0's" if differences else ""
     return bad(
         name,
-        f"expected identical weights on {len(finished)} ranks after training, seen {len(seen)} different sets"
+        f"expected identical weights on {len(run.finished)} ranks after training, seen {len(seen)} different sets"
         f"{distance}: {list_values([digest[:12] for digest in sorted(seen)])}",
         "differences near 1e-7 are rounding: ranks on different processors or with different builds; larger ones mean "
         "that the weights were not broadcast or the gradients not summed",
     )
 
 
-def check_loss(finished: Sequence[Report]) -> Check:
+def check_copies(run: Run) -> Check:
+    """After training all replicas of one process hold the same weights, to the last bit."""
+    replicas = run.proof.devices
+    digests = [str(digest) for digest in read_list(read_mapping(run.finished[0], "replicas"), "weights_sha256")]
+    seen = sorted(set(digests))
+    passed = len(digests) == replicas and len(seen) == 1
+    return judged(
+        "weights",
+        passed,
+        f"all {replicas} replicas hold the weights {seen[0][:12]}"
+        if passed
+        else f"expected identical weights on {replicas} replicas after training, seen {len(digests)} copies, "
+        f"{len(seen)} different: {list_values([digest[:12] for digest in seen])}",
+        "the gradients were not summed over the replicas",
+    )
+
+
+def check_loss(run: Run) -> Check:
     """Training had an effect on every rank: the last loss is a number and below the one before training."""
     name = "loss"
-    for report in finished:
+    for report in run.finished:
         before, last = read_number(report, "loss_before"), read_last_loss(report)
         if before is None or last is None or not last < before:
             return bad(
@@ -102,19 +161,19 @@ def check_loss(finished: Sequence[Report]) -> Check:
                 if last is None
                 else "training did not learn; see the checks `allreduce` and `weights`",
             )
-    before, last = read_number(finished[0], "loss_before"), read_last_loss(finished[0])
+    before, last = read_number(run.finished[0], "loss_before"), read_last_loss(run.finished[0])
     return good(name, f"loss fell from {format_figure(before)} to {format_figure(last)}")
 
 
-def check_accuracy(finished: Sequence[Report], min_accuracy: float) -> Check:
+def check_accuracy(run: Run) -> Check:
     """Every rank's model recognises enough test images."""
-    worst = min(finished, key=lambda report: read_number(report, "accuracy") or 0.0)
+    worst = min(run.finished, key=lambda report: read_number(report, "accuracy") or 0.0)
     lowest = read_number(worst, "accuracy")
-    passed = lowest is not None and lowest >= min_accuracy
+    passed = lowest is not None and lowest >= run.min_accuracy
     return judged(
         "accuracy",
         passed,
-        f"expected a test accuracy of at least {min_accuracy:.4f}, seen {format_figure(lowest)}"
+        f"expected a test accuracy of at least {run.min_accuracy:.4f}, seen {format_figure(lowest)}"
         + ("" if passed else f" on {name_process(worst)}"),
         "if all other checks passed, the run was too short for its number of ranks: give it more epochs or a "
         "smaller batch per rank",

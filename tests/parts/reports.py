@@ -1,10 +1,32 @@
-"""Reports of processes that trained without fault, as the programs of a proof write them."""
+"""Reports of processes that trained without fault, as the programs of a proof write them, and the proof that they are of."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from provision.model.operation import Prove
+from provision.profile.gpu import Gpu
+from provision.profile.launcher import Launcher
+
 Report = dict[str, Any]
+GPU = Gpu(per_node=4, model=None, capabilities=("80",), cuda_home=None, nccl_home=None, nccl_link="shared")
+
+
+def make_proof(program: str, processes: int = 2, *, nodes: int = 1, gpus: bool = False) -> Prove:
+    """A proof with so many processes, or devices of one process."""
+    one_process = program in ("single", "mirrored")
+    return Prove(
+        program=f"/site/provision/proof/programs/{program}.py",
+        launcher=Launcher(name="mpiexec", options=()),
+        mpiexec="mpiexec",
+        nodes=nodes,
+        ranks_per_node=1 if one_process else processes // nodes,
+        cpus_per_task=1,
+        timeout_s=100,
+        training=(),
+        gpu=GPU if gpus else None,
+        devices=processes if program == "mirrored" else 1,
+    )
 
 
 def one_process() -> Report:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import shlex
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,7 @@ from provision.model.proof_result import ProofResult
 from provision.model.quoting import bash
 from provision.model.verdict import Verdict
 from provision.profile.module_system import ModuleSystem
-from provision.profile.stack import ONE_PROCESS_PROGRAMS
-from provision.proof.numbers import judge_numbers
-from provision.proof.strategies import strategy_of
-from provision.proof.without_horovod import stall_of
+from provision.proof.strategies import STRATEGIES, judge, name_trainers, stall_of
 
 
 def loaded_environment(
@@ -70,85 +68,67 @@ class Ranks:
         Raises:
             ProofError: no rank reported, or the proof failed.
         """
-        strategy = strategy_of(self.proof)
         data = choose_data(Path(self.store.layout.data), self.proof.program)
         training = next(training for training in self.proof.training if training.data == data.name)
         arguments = (
             *("--data", str(data.path), "--epochs", str(training.epochs), "--batch-size", str(training.batch_size)),
             *("--learning-rate", str(training.learning_rate)),
-            *strategy.arguments(self.proof),
+            *STRATEGIES[self.proof.strategy].arguments(self.proof),
         )
-        return self._run(
-            self.proof.program,
-            arguments,
-            data.name,
-            lambda reports, stalled: strategy.judge(self.proof, reports, training.min_accuracy, stalled),
-        )
+        return self._run(self.proof, arguments, data.name, training.min_accuracy)
 
     def prove_numbers(self) -> ProofResult:
         """The numerical proof: gradients, weights, optimizers and callbacks compared with one process on the whole batch.
 
         Raises:
-            ConfigError: the stack's program is one process, without ranks whose numbers can be compared.
+            ConfigError: the stack's program has no ranks of Horovod, whose numbers can be compared.
             ProofError: no rank reported, or the proof failed.
         """
-        if self.proof.strategy in ONE_PROCESS_PROGRAMS:
+        if "horovod" not in STRATEGIES[self.proof.strategy].packages:
             raise ConfigError(
                 f"the numerical proof needs ranks of Horovod, but this stack's proof is `{self.proof.strategy}`",
                 hint="leave `--thorough` out",
             )
         program = str(Path(self.proof.program).with_name("thorough.py"))
-        return self._run(
-            program,
-            (),
-            "generated numbers",
-            lambda reports, _: judge_numbers(reports, ranks=self.proof.processes, nodes=self.proof.nodes),
-        )
+        return self._run(dataclasses.replace(self.proof, program=program), (), "generated numbers", 0.0)
 
-    def _run(
-        self,
-        program: str,
-        arguments: tuple[str, ...],
-        data: str,
-        to_verdict: Callable[[list[dict[str, Any]], str | None], Verdict],
-    ) -> ProofResult:
-        proof, began = self.proof, time.monotonic()
-        argv, result, reports = self._start(program, arguments, proof.timeout_s)
+    def _run(self, proof: Prove, arguments: tuple[str, ...], data: str, min_accuracy: float) -> ProofResult:
+        began = time.monotonic()
+        argv, result, reports = self._start(proof, arguments, proof.timeout_s)
         stalled = stall_of(reports) if proof.communication != "RING" else None
         if stalled:
             self.listen(Event(kind="progress", step="proof", text=f"{stalled}; once more with RING"))
             self.store.remove(str(self.into / "proof-stalled"))
             (self.into / "proof").rename(self.into / "proof-stalled")
             left_s = max(1, proof.timeout_s - int(time.monotonic() - began))
-            argv, result, reports = self._start(program, (*arguments, "--communication", "RING"), left_s)
+            argv, result, reports = self._start(proof, (*arguments, "--communication", "RING"), left_s)
         if not reports:
             raise no_report_error(result, proof, str(self.log))
-        verdict = to_verdict(reports, stalled)
-        modules = tuple(filter(None, self.environ.get("LOADEDMODULES", "").split(":")))
-        result_of_proof = ProofResult(
+        verdict = judge(proof, reports, min_accuracy, stalled)
+        proved = ProofResult(
             verdict=verdict,
             data=data,
-            trained_by=strategy_of(proof).words(proof, verdict.figures.gpus, stalled),
+            trained_by=name_trainers(proof, verdict.figures.gpus, stalled),
             command=argv,
-            modules=modules,
+            modules=tuple(filter(None, self.environ.get("LOADEDMODULES", "").split(":"))),
             seconds=time.monotonic() - began,
             date=time.strftime("%Y-%m-%d", time.gmtime()),
         )
-        write(self.into / "verdict.json", json.dumps(result_of_proof.to_dict(), indent=1) + "\n")
+        write(self.into / "verdict.json", json.dumps(proved.to_dict(), indent=1) + "\n")
         if not verdict.passed or result.code:
             raise failed_proof_error(verdict, result, proof, str(self.log))
-        return result_of_proof
+        return proved
 
     def _start(
-        self, program: str, arguments: tuple[str, ...], timeout_s: int
+        self, proof: Prove, arguments: tuple[str, ...], timeout_s: int
     ) -> tuple[tuple[str, ...], Result, list[dict[str, Any]]]:
         """Run the program as the proof's processes; the command, how it ended, and their reports."""
-        proof, out = self.proof, self.into / "proof"
+        out = self.into / "proof"
         self.store.remove(str(out))
         out.mkdir(parents=True)
         argv = launch_argv(
             proof.launcher,
-            (self.python, "-u", program, "--out", str(out), *(("--gpu",) if proof.gpu else ()), *arguments),
+            (self.python, "-u", proof.program, "--out", str(out), *(("--gpu",) if proof.gpu else ()), *arguments),
             nodes=proof.nodes,
             ranks_per_node=proof.ranks_per_node,
             cpus=proof.cpus_per_task,

@@ -2,7 +2,7 @@
 
 This file runs *inside* the candidate environment, as N ranks that the launcher of the site starts. It imports TensorFlow
 and Horovod, never `provision`, and parses on Python 3.6. The parts that other programs use too are in `rank.py`, `trial.py`
-and `keras_model.py`. It measures and reports; it does not judge. The judge (`provision/proof/horovod.py`) reads the reports
+and `keras_model.py`. It measures and reports; it does not judge. The judge (`provision/proof/strategies.py`) reads the reports
 of all processes together, because a single process cannot see the faults that matter: a process that never found the
 others believes that it is a correct rank 0 of 1.
 

@@ -1,7 +1,7 @@
 """The training run of one process on all devices of a node: Keras under MirroredStrategy on MNIST-shaped digits.
 
 It is for stacks whose users train with this strategy (`proof.program = "mirrored"`). There are `--devices` devices: the
-visible GPUs if there are any, else parts of the CPU. `provision/proof/without_horovod.py` judges the report:
+visible GPUs if there are any, else parts of the CPU. `provision/proof/strategies.py` judges the report:
 
 - there are as many replicas in sync as requested; otherwise the strategy trains on one device without a warning;
 - a sum over the replicas is exact;

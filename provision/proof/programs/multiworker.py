@@ -3,7 +3,7 @@
 It is for stacks whose users train with this strategy (`proof.program = "multiworker"`): one process for each GPU or share
 of a node. The processes communicate with gRPC and, on GPUs, with NCCL; Horovod and MPI are not needed. Reports and checks
 are those of ranks under Horovod (different images, different weights at first, known sums, bit-identical weights at the
-end), in `provision/proof/without_horovod.py`.
+end), in `provision/proof/strategies.py`.
 
 - The cluster comes from SlurmClusterResolver under srun, otherwise from the launcher's ranks as TF_CONFIG (`cluster.py`).
 - With Keras 2 and tf-keras, `fit` trains. With Keras 3 it fails under this strategy ("Attempt to convert a value

@@ -1,7 +1,7 @@
 """The training run of one process on one device: Keras on MNIST-shaped digits, saved half-way and continued.
 
 It is for stacks whose users train without any strategy (`proof.program = "single"`). It reports and measures like the
-programs of several ranks, as rank 0 of 1; `provision/proof/without_horovod.py` judges the report. On a node with several GPUs
+programs of several ranks, as rank 0 of 1; `provision/proof/strategies.py` judges the report. On a node with several GPUs
 the job lets it see one (`CUDA_VISIBLE_DEVICES=0`); if it sees several, it takes the first.
 
 Half-way the whole model is saved, optimizer included. A second model is loaded from the file, and must have the saved

@@ -9,15 +9,14 @@ from hypothesis import given
 
 from parts.hostile import damaged, fuzzed, json_values, refused, strict_json
 from parts.records import make_record
-from parts.reports import one_process, workers
+from parts.reports import make_proof, one_process, workers
 from provision.model.estimate import expected_seconds
 from provision.model.operation import Expectation, ExpectedGpu
 from provision.model.receipt import Receipt
 from provision.model.record import Record
-from provision.proof.horovod import judge
 from provision.proof.inspection import judge_inspection
 from provision.proof.loaded import judge_loaded
-from provision.proof.without_horovod import judge_mirrored, judge_single, judge_workers
+from provision.proof.strategies import STRATEGIES, judge
 
 RECORD = json.loads(json.dumps(make_record().to_dict()))
 RECEIPT = {"step": "install", "seconds": 1.0, "host": "n1", "wheel": "x", "checks": [], "versions": {"a": "1"}}
@@ -60,12 +59,8 @@ def test_any_receipt_is_read_or_refused(data: dict[str, Any]) -> None:
 @given(damaged(REPORTS, json_values))
 def test_any_reports_of_a_proof_get_a_verdict(reports: list[Any]) -> None:
     given = [report for report in reports if isinstance(report, dict)]
-    for verdict in (
-        judge(given, ranks=2, min_accuracy=0.9, nodes=1, gpus=True),
-        judge_single(given, min_accuracy=0.9, gpus=False),
-        judge_mirrored(given, replicas=2, min_accuracy=0.9, gpus=True),
-        judge_workers(given, workers=2, nodes=1, min_accuracy=0.9, gpus=True, stalled=None),
-    ):
+    for program in STRATEGIES:
+        verdict = judge(make_proof(program, gpus=True), given, 0.9)
         strict_json(json.dumps(verdict.to_dict()))
 
 

@@ -7,9 +7,11 @@ from typing import Any
 import pytest
 
 from golden_files import Words
+from parts.reports import make_proof
 from provision.model.verdict import Verdict
-from provision.proof.numbers import judge_numbers
+from provision.proof.strategies import judge
 
+NUMBERS = make_proof("thorough")
 ABSENT = {"status": "skipped", "reason": "no elastic here", "figures": []}
 
 
@@ -29,7 +31,7 @@ def rank_report(rank: int, size: int = 2, **checks: dict[str, Any]) -> dict[str,
 
 
 def test_a_check_that_passed_on_all_ranks_shows_its_worst_figure(words: Words) -> None:
-    verdict = judge_numbers([rank_report(0), rank_report(1)], ranks=2, nodes=1)
+    verdict = judge(NUMBERS, [rank_report(0), rank_report(1)], 0.0)
     assert verdict.passed
     tape = next(check for check in verdict.checks if check.name == "tape")
     words("test", tape.message)
@@ -38,7 +40,7 @@ def test_a_check_that_passed_on_all_ranks_shows_its_worst_figure(words: Words) -
 
 def test_one_failed_rank_fails_the_proof_with_its_reason(words: Words) -> None:
     wrong = {"tape": {"status": "failed", "reason": "wrong: gradient", "figures": []}}
-    verdict = judge_numbers([rank_report(0), rank_report(1, **wrong)], ranks=2, nodes=1)
+    verdict = judge(NUMBERS, [rank_report(0), rank_report(1, **wrong)], 0.0)
     assert not verdict.passed
     assert verdict.failures[0].message.endswith(" failed, passed: wrong: gradient")
     words("test", verdict.failures[0].message)
@@ -46,7 +48,7 @@ def test_one_failed_rank_fails_the_proof_with_its_reason(words: Words) -> None:
 
 def test_a_missing_feature_of_tensorflow_is_skipped_with_the_reason() -> None:
     absent = {"elastic": ABSENT}
-    verdict = judge_numbers([rank_report(0, **absent), rank_report(1, **absent)], ranks=2, nodes=1)
+    verdict = judge(NUMBERS, [rank_report(0, **absent), rank_report(1, **absent)], 0.0)
     assert verdict.passed
     (skipped,) = (check for check in verdict.checks if check.skipped)
     assert (skipped.name, skipped.message) == ("elastic", "skipped: no elastic here")
@@ -66,4 +68,4 @@ def test_a_missing_feature_of_tensorflow_is_skipped_with_the_reason() -> None:
     ids=["one missing", "alone", "stopped in the middle", "no checks", "nothing but skips", "none"],
 )
 def test_incomplete_reports_do_not_pass(reports: list[dict[str, Any]]) -> None:
-    assert not judge_numbers(reports, ranks=2, nodes=1).passed
+    assert not judge(NUMBERS, reports, 0.0).passed

@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from golden_files import Words
-from parts.reports import Report, one_process, workers
+from parts.reports import Report, make_proof, one_process, workers
 from provision.model.verdict import Verdict
-from provision.proof.horovod import judge
-from provision.proof.without_horovod import judge_mirrored, judge_single, judge_workers, stall_of
+from provision.proof.strategies import judge, stall_of
 
 Reports = list[dict[str, Any]]
 MIN_ACCURACY = 0.9
@@ -70,9 +69,11 @@ def without_gpu(reports: Reports) -> Reports:
     return reports
 
 
-def judged(reports: Reports, ranks: int = 2, **more: Any) -> Verdict:
+def judged(
+    reports: Reports, ranks: int = 2, *, program: str = "horovod_keras", min_accuracy: float = MIN_ACCURACY, **more: Any
+) -> Verdict:
     """The verdict on these reports."""
-    return judge(reports, ranks=ranks, **{"min_accuracy": MIN_ACCURACY, **more})
+    return judge(make_proof(program, ranks, **more), reports, min_accuracy)
 
 
 def test_gpus_are_judged_if_they_are_used_or_requested() -> None:
@@ -206,16 +207,12 @@ def replicas() -> Report:
     return {**one_process(), "replicas": fields}
 
 
-def judge_two_workers(reports: list[Report], **more: Any) -> Verdict:
-    return judge_workers(reports, workers=2, nodes=1, min_accuracy=MIN_ACCURACY, **more)
-
-
 GOOD = {"horovod": good_reports(3), "single": [one_process()], "mirrored": [replicas()], "workers": workers()}
 JUDGES: dict[str, Callable[[Reports], Verdict]] = {
-    "horovod": lambda reports: judged(reports, 3),
-    "single": lambda reports: judge_single(reports, min_accuracy=MIN_ACCURACY),
-    "mirrored": lambda reports: judge_mirrored(reports, replicas=2, min_accuracy=MIN_ACCURACY),
-    "workers": judge_two_workers,
+    "horovod": functools.partial(judged, ranks=3),
+    "single": functools.partial(judged, program="single"),
+    "mirrored": functools.partial(judged, program="mirrored"),
+    "workers": functools.partial(judged, program="multiworker"),
 }
 FEW_VERSIONS, OTHER_SHARD = {"python": "3.11.7"}, {"start": 0, "stop": 10, "sha256": "other"}
 IMPORT = "import tensorflow"
@@ -293,8 +290,8 @@ def test_a_faulty_run_fails_with_the_reason(name: str, words: Words) -> None:
     json.dumps(verdict.to_dict(), allow_nan=False)
 
 
-def test_the_number_of_hosts_is_checked_only_on_request(words: Words) -> None:
-    assert [judged(good_reports(2), nodes=nodes).passed for nodes in (None, 1)] == [True, True]
+def test_ranks_on_fewer_nodes_than_planned_fail(words: Words) -> None:
+    assert judged(good_reports(2), nodes=1).passed
     (failure,) = judged(good_reports(2), nodes=2).failures
     assert failure.name == "nodes"
     words("test", failure.message)
@@ -360,7 +357,14 @@ def continued_reports(ranks: int) -> Reports:
 
 @pytest.mark.parametrize(
     ("rank", "changed"),
-    [(0, {"began_at": 0}), (1, {"began_sha256": "other"}), (0, {"saved_at": None}), (1, None), (0, {})],
+    [
+        (0, {"began_at": 0}),
+        (1, {"began_sha256": "other"}),
+        (0, {"saved_at": None}),
+        (1, None),
+        (0, {}),
+        (0, {"saved_sha256": None, "began_sha256": None}),
+    ],
 )
 def test_a_restart_from_elsewhere_fails(rank: int, changed: dict[str, object] | None, words: Words) -> None:
     """Or from nowhere: a rank does not report it. One that continued where it stopped passes."""
@@ -369,7 +373,7 @@ def test_a_restart_from_elsewhere_fails(rank: int, changed: dict[str, object] | 
         del reports[rank]["restart"]
     else:
         reports[rank]["restart"].update(changed)
-    verdict = judged(reports)
+    verdict = judged(reports, program="horovod_graph")
     assert failed_names(verdict) == ([] if changed == {} else ["restart"])
     words("test", next(check.message for check in verdict.checks if check.name == "restart"))
 
@@ -378,30 +382,30 @@ def test_a_restart_from_elsewhere_fails(rank: int, changed: dict[str, object] | 
 
 
 def test_one_process_that_trained_and_resumed_passes() -> None:
-    verdict = judge_single([one_process()], min_accuracy=MIN_ACCURACY)
+    verdict = judged([one_process()], program="single")
     assert verdict.passed
     names = "reports ranks nodes versions restart loss accuracy"
     assert [check.name for check in verdict.checks] == names.split()
 
 
 def test_a_requested_gpu_must_have_been_used() -> None:
-    assert failed_names(judge_single([one_process()], min_accuracy=MIN_ACCURACY, gpus=True)) == ["gpus"]
-    assert failed_names(judge_mirrored([replicas()], replicas=2, min_accuracy=MIN_ACCURACY, gpus=True)) == ["gpus"]
+    assert failed_names(judged([one_process()], program="single", gpus=True)) == ["gpus"]
+    assert failed_names(judged([replicas()], program="mirrored", gpus=True)) == ["gpus"]
     with_gpu = {**one_process(), "gpu": {"visible": 1, "used": "/physical_device:GPU:0", "bus_id": "0000:01:00.0"}}
-    assert judge_single([with_gpu], min_accuracy=MIN_ACCURACY, gpus=True).passed
+    assert judged([with_gpu], program="single", gpus=True).passed
 
 
 def test_too_many_or_too_few_processes_fail() -> None:
     twice = [one_process(), {**one_process(), "pid": 101}]
-    assert failed_names(judge_single(twice, min_accuracy=MIN_ACCURACY))[0] == "reports"
-    assert failed_names(judge_single([], min_accuracy=MIN_ACCURACY)) == ["reports"]
-    assert failed_names(judge_two_workers(workers()[:1]))[0] == "reports"
-    alone = judge_mirrored([one_process()], replicas=2, min_accuracy=MIN_ACCURACY)
+    assert failed_names(judged(twice, program="single"))[0] == "reports"
+    assert failed_names(judged([], program="single")) == ["reports"]
+    assert failed_names(judged(workers()[:1], program="multiworker"))[0] == "reports"
+    alone = judged([one_process()], program="mirrored")
     assert failed_names(alone) == ["replicas", "allreduce", "batch", "weights"]
 
 
 def test_replicas_that_trained_together_pass() -> None:
-    verdict = judge_mirrored([replicas()], replicas=2, min_accuracy=MIN_ACCURACY)
+    verdict = judged([replicas()], program="mirrored")
     assert verdict.passed
     assert {"replicas", "allreduce", "batch", "weights", "restart"} <= {check.name for check in verdict.checks}
 
@@ -410,13 +414,13 @@ def test_a_wrong_number_of_devices_is_reported_first() -> None:
     report = replicas()
     report["replicas"].update(in_sync=1, devices=report["replicas"]["devices"][:1])
     report.update(stage="devices", error="RuntimeError: expected 2 replicas in sync, but there are 1")
-    verdict = judge_mirrored([report], replicas=2, min_accuracy=MIN_ACCURACY)
+    verdict = judged([report], program="mirrored")
     assert failed_names(verdict) == ["replicas", "reports"]
     assert "CUDA_VISIBLE_DEVICES" in str(verdict.failures[0].hint)
 
 
 def test_workers_that_trained_together_pass(words: Words) -> None:
-    verdict = judge_two_workers(workers())
+    verdict = judged(workers(), program="multiworker")
     assert verdict.passed
     messages = {check.name: check.message for check in verdict.checks}
     names = {"communication", "allreduce", "peers", "shards", "initial-weights", "broadcast", "weights"}
@@ -426,7 +430,7 @@ def test_workers_that_trained_together_pass(words: Words) -> None:
 
 def test_workers_that_did_not_meet_fail_with_a_hint() -> None:
     reports = [{**one_process(), "pid": 100 + number} for number in range(2)]
-    verdict = judge_two_workers(reports)
+    verdict = judged(reports, program="multiworker")
     assert failed_names(verdict)[0] == "ranks"
     assert "srun" in str(verdict.failures[0].hint) and "Horovod" not in str(verdict.failures[0].hint)
 
@@ -440,6 +444,8 @@ def test_a_stall_is_read_from_a_report_and_the_second_try_names_it(words: Words)
     again = workers()
     for report in again:
         report["communication"]["asked"] = "RING"
-    message = {check.name: check.message for check in judge_two_workers(again, stalled=stall).checks}["communication"]
+    message = {
+        check.name: check.message for check in judge(make_proof("multiworker"), again, MIN_ACCURACY, stall).checks
+    }["communication"]
     assert "RING" in message and message.endswith(f"; {stall}")
     words("test", message)
