@@ -1,4 +1,4 @@
-"""Refuse paths in a profile that are relative, longer than a path can be, or not possible in PATH.
+"""Paths and programs in a profile: absolute, not longer than a path can be, and possible in PATH.
 
 A relative path would mean another file in every folder that a user stands in.
 """
@@ -6,45 +6,44 @@ A relative path would mean another file in every folder that a user stands in.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from typing import Annotated
 
-from provision.profile.reader import Faults
+from provision.profile.patterns import ShellPath
+from provision.profile.reader import Expanded, Rule
 
-Keyed = Iterable[tuple[str, str | None]]
-"""Values with the keys of the profile that have them."""
 SEPARATORS = ':"'
 START = re.compile(r"/|~|\$")
 # In bytes: what file systems and the kernel take (`NAME_MAX`, `PATH_MAX`), less the paths that we make below the root.
 LONGEST_PART, LONGEST_PATH = 255, 3000
 
 
-def refuse_relative(paths: Keyed, programs: Keyed, faults: Faults) -> None:
-    """Record a fault for each path and program that starts in the working directory."""
-    for key, value in paths:
-        if value and not START.match(value):
-            variable = faults.variables.get(key)
-            by = f" (from `${{{variable}}}`)" if variable else ""
-            faults.add(key, f"must be an absolute path, but is {value!r}{by}", variable)
-    for key, value in programs:
-        if value and "/" in value and not START.match(value):
-            faults.add(key, f"must be a name on PATH or an absolute path, but is {value!r}")
+def relative(path: str) -> str | None:
+    """What is wrong with a path that starts in the working directory."""
+    return None if START.match(path) else f"must be an absolute path, but is {path!r}"
 
 
-def refuse_separators(root: str, faults: Faults) -> None:
-    """Record a fault for a root with a character that ends a path in PATH, in a modulefile or in a script's first line."""
-    if bad := sorted(set(root) & set(SEPARATORS)):
-        names = " and ".join(f"`{character}`" for character in bad)
-        faults.add(
-            "root", f"contains {names}, which PATH and modulefiles cannot hold: {root!r}", faults.variables.get("root")
-        )
+def relative_program(program: str) -> str | None:
+    """What is wrong with a program that is searched in the working directory."""
+    fine = "/" not in program or START.match(program)
+    return None if fine else f"must be a name on PATH or an absolute path, but is {program!r}"
 
 
-def refuse_long(values: Keyed, faults: Faults) -> None:
-    """Record a fault for each path and program that is longer than the name of a file can be."""
-    for key, value in values:
-        path = (value or "").encode("utf-8", "surrogatepass")
-        part = max(map(len, path.split(b"/")))
-        if part > LONGEST_PART:
-            faults.add(key, f"has a part of {part} bytes between two slashes; at most {LONGEST_PART} are possible")
-        elif len(path) > LONGEST_PATH:
-            faults.add(key, f"has {len(path)} bytes; at most {LONGEST_PATH} are possible")
+def separated(path: str) -> str | None:
+    """What is wrong with a path that would end too early in PATH, in a modulefile or in a script's first line."""
+    names = " and ".join(f"`{character}`" for character in sorted(set(path) & set(SEPARATORS)))
+    return f"contains {names}, which PATH and modulefiles cannot hold: {path!r}" if names else None
+
+
+def too_long(path: str) -> str | None:
+    """What is wrong with a path that no file can have."""
+    whole = path.encode("utf-8", "surrogatepass")
+    part = max(map(len, whole.split(b"/")))
+    if part > LONGEST_PART:
+        return f"has a part of {part} bytes between two slashes; at most {LONGEST_PART} are possible"
+    return f"has {len(whole)} bytes; at most {LONGEST_PATH} are possible" if len(whole) > LONGEST_PATH else None
+
+
+Root = Annotated[Expanded, Rule(relative, of_variable=True), Rule(separated, of_variable=True), Rule(too_long)]
+Folder = Annotated[Expanded, Rule(relative, of_variable=True), Rule(too_long)]
+NodePath = Annotated[ShellPath, Rule(relative), Rule(too_long)]
+Program = Annotated[str, Rule(relative_program), Rule(too_long)]

@@ -1,22 +1,21 @@
 """An arch: one kind of node at a site (`[archs.<arch>]`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Annotated
 
-from provision.knowledge.math_libraries import MATH_LIBRARIES, MathLibrary
+from provision.knowledge.math_libraries import MathLibrary
 from provision.knowledge.toolchains import mixture
-from provision.profile.gpu import Gpu, read_gpu
-from provision.profile.job import Job, read_job
-from provision.profile.launcher import Launcher, read_launcher
-from provision.profile.mpi import Mpi, read_mpi
-from provision.profile.node import Node, read_node
-from provision.profile.patterns import MODULE, NAME
-from provision.profile.proof import ProofSettings, read_proof
-from provision.profile.queue import Queue, read_queues
-from provision.profile.reader import Reader
-from provision.profile.scheduler import SchedulerName
-from provision.profile.threads import Threads, read_threads
+from provision.profile.absolute import Program
+from provision.profile.gpu import Gpu
+from provision.profile.job import Job
+from provision.profile.launcher import Launcher
+from provision.profile.mpi import Mpi
+from provision.profile.node import Node
+from provision.profile.patterns import NAME, Module, Name
+from provision.profile.proof import ProofSettings
+from provision.profile.queue import Queue
+from provision.profile.reader import Environ, Mark, Named, Reader
+from provision.profile.threads import Threads
 from provision.wording import count
 
 
@@ -24,8 +23,8 @@ from provision.wording import count
 class Compiler:
     """The names of the C++ and C compilers once the arch's modules are loaded (`CC` and `cc` on a Cray)."""
 
-    cxx: str
-    cc: str
+    cxx: Program = "g++"
+    cc: Program = "gcc"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,68 +40,37 @@ class Arch:
     """
 
     name: str
-    target: str
-    stack: str | None
-    modules: tuple[str, ...]
-    python: str | None
+    target: Name
+    stack: Name | None = None
+    modules: tuple[Module, ...] = ()
+    python: Annotated[Program, Mark.EXPAND] | None = None
     compiler: Compiler
     mpi: Mpi
     launcher: Launcher
     job: Job
     proof: ProofSettings
-    environ: tuple[tuple[str, str], ...]
-    unload: tuple[str, ...]
-    provided: tuple[str, ...]
-    provided_unload: tuple[str, ...]
-    build_environ: tuple[tuple[str, str], ...]
-    node: Node | None
+    environ: Environ = ()
+    unload: tuple[Module, ...] = ()
+    provided: tuple[Module, ...] = ()
+    provided_unload: tuple[Module, ...] = ()
+    build_environ: Environ = ()
+    node: Node | None = None
     threads: Threads
-    gpu: Gpu | None
-    queues: tuple[Queue, ...]
-    gpus_reversed: bool
-    math: MathLibrary | None
+    gpu: Gpu | None = None
+    queues: Annotated[tuple[Queue, ...], Named("a queue", NAME)] = ()
+    gpus_reversed: bool = False
+    math: MathLibrary | None = None
+
+    def add_faults(self, table: Reader) -> None:
+        """Record modules of several generations, and a proof with more ranks than GPUs."""
+        for key, names in (("modules", self.modules), ("provided", self.provided)):
+            if mixed := mixture(names):
+                table.fault(key, mixed)
+        if self.gpu and not table.has_fault("gpu.per_node") and self.proof.ranks_per_node > self.gpu.per_node:
+            gpus = count(self.gpu.per_node, "GPU")
+            what = f"is {self.proof.ranks_per_node}, but a node has only {gpus}, and every rank needs one"
+            table.fault("proof.ranks_per_node", what)
 
     def queues_of(self, partition: str | None, qos: str | None) -> tuple[Queue, ...]:
         """What the profile says about the queues of a job: its partition and its QOS."""
         return tuple(queue for queue in self.queues if queue.name in (partition, qos))
-
-
-def read_arch(name: str, archs: Reader, scheduler: SchedulerName) -> Arch:
-    """Read the arch in `[archs.<name>]` of a site with this scheduler."""
-    table = archs.table(name)
-    compiler = table.table("compiler")
-    arch = Arch(
-        name=name,
-        target=table.text("target", pattern=NAME),
-        stack=table.optional("stack", pattern=NAME),
-        modules=table.texts("modules", pattern=MODULE),
-        python=table.optional("python", expand=True),
-        compiler=Compiler(cxx=compiler.text("cxx", "g++"), cc=compiler.text("cc", "gcc")),
-        mpi=read_mpi(table.table("mpi")),
-        launcher=read_launcher(table.table("launcher"), scheduler),
-        job=read_job(table.table("job")),
-        proof=read_proof(table.table("proof")),
-        environ=table.environment("environ"),
-        unload=table.texts("unload", pattern=MODULE),
-        provided=table.texts("provided", pattern=MODULE),
-        provided_unload=table.texts("provided_unload", pattern=MODULE),
-        build_environ=table.environment("build_environ"),
-        node=read_node(table.table("node")),
-        threads=read_threads(table.table("threads")),
-        gpu=read_gpu(table.table("gpu")),
-        queues=read_queues(table.table("queues")),
-        gpus_reversed=table.flag("gpus_reversed", False),
-        math=table.optional_choice("math", MATH_LIBRARIES),
-    )
-    for key, names in (("modules", arch.modules), ("provided", arch.provided)):
-        mixed = mixture(names)
-        if mixed:
-            table.fault(key, mixed)
-    if arch.gpu and not table.has_fault("gpu.per_node") and arch.proof.ranks_per_node > arch.gpu.per_node:
-        table.fault(
-            "proof.ranks_per_node",
-            f"is {arch.proof.ranks_per_node}, but a node has only {count(arch.gpu.per_node, 'GPU')}, and every rank needs one",
-        )
-    for part in (compiler, table):
-        part.done()
-    return arch

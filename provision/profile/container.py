@@ -1,18 +1,18 @@
 """How a site runs containers (`[container]`)."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal, get_args
 
 from provision.errors import ConfigError
 from provision.knowledge.container_options import hides_environment
-from provision.profile.patterns import MODULE, OPTION, SHELL_PATH
-from provision.profile.reader import Reader
+from provision.profile.absolute import NodePath
+from provision.profile.patterns import SHELL_PATH, Module, Option, ShellPath
+from provision.profile.reader import Reader, Via
 
 Runtime = Literal["venv", "modules", "container"]
-RUNTIMES: tuple[Runtime, ...] = ("venv", "modules", "container")
+RUNTIMES: tuple[Runtime, ...] = get_args(Runtime)
 IMAGE = re.compile(r"(?:docker://)?" + SHELL_PATH.pattern)
 SIZE = re.compile(r"([1-9][0-9]*)GB?-([1-9][0-9]*)([KM])")
 
@@ -29,6 +29,16 @@ class Template:
         return f"{self.gb} GB, {self.files:,} files"
 
 
+def templates(paths: Mapping[str, str]) -> tuple[Template, ...]:
+    """The templates with these sizes and paths, by their sizes."""
+    found = [
+        Template(gb=int(parts[1]), files=int(parts[2]) * {"K": 1000, "M": 1000_000}[parts[3]], path=path)
+        for size, path in paths.items()
+        if (parts := SIZE.fullmatch(size))
+    ]
+    return tuple(sorted(found, key=lambda template: (template.gb, template.files)))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
     """The program that runs containers, the site's image, and what a run needs.
@@ -40,14 +50,37 @@ class Container:
     """
 
     command: Literal["apptainer", "singularity", "shifter"]
-    module: str | None
-    image: str
-    overlay: str | None
-    overlay_templates: tuple[Template, ...]
-    setup: str | None
-    bind: tuple[str, ...]
-    options: tuple[str, ...]
-    write_options: tuple[str, ...]
+    module: Module | None = None
+    image: Annotated[str, IMAGE]
+    overlay: NodePath | None = None
+    overlay_templates: Annotated[tuple[Template, ...], Via(Mapping[str, NodePath], templates)] = ()
+    setup: NodePath | None = None
+    bind: tuple[ShellPath, ...] = ()
+    options: tuple[Option, ...] = ()
+    write_options: tuple[Option, ...] = ()
+
+    def add_faults(self, table: Reader) -> None:
+        """Record options and files that do not fit the command or each other."""
+        for index, option in enumerate(self.options):
+            if self.command != "shifter" and hides_environment(option):
+                table.fault(
+                    f"options[{index}]",
+                    f"`{option}` hides the launcher's variables from the program, so every rank would be rank 0 of 1; "
+                    "leave it out: jobs start from clean modules, and `--no-home` hides the home folder",
+                )
+        if self.command == "shifter" and self.overlay:
+            table.fault("overlay", "is only for apptainer and singularity; shifter has no overlays")
+        sizes = table.table("overlay_templates")
+        for size in sizes.data:
+            if not SIZE.fullmatch(size):
+                sizes.fault(size, "is not a valid size: give the size and the number of files, as in `15GB-500K`")
+        if self.overlay_templates and not self.overlay:
+            table.missing("overlay", "the path of the overlay to make from `overlay_templates`")
+        if self.overlay and (self.setup is None or self.setup.count("/") < 2 or "$" in self.setup):
+            table.fault(
+                "setup",
+                'must be the path of the file in the overlay to source before Python, in a folder: "/ext3/env.sh"',
+            )
 
     def template(self, gb: int, files: int, origin: str) -> Template:
         """The smallest template of at least this size.
@@ -72,50 +105,3 @@ class Container:
             ],
             hint=f"`--gb {min(gb, largest.gb)} --files {min(files, most_files)}`",
         )
-
-
-def read_container(table: Reader) -> Container | None:
-    """Read `[container]`; None if the profile does not have that table."""
-    if not table.names():
-        return None
-    container = Container(
-        command=table.choice("command", ("apptainer", "singularity", "shifter")),
-        module=table.optional("module", pattern=MODULE),
-        image=table.text("image", pattern=IMAGE),
-        overlay=table.optional("overlay", pattern=SHELL_PATH),
-        overlay_templates=_templates(table.table("overlay_templates")),
-        setup=table.optional("setup", pattern=SHELL_PATH),
-        bind=table.texts("bind", pattern=SHELL_PATH),
-        options=table.texts("options", pattern=OPTION),
-        write_options=table.texts("write_options", pattern=OPTION),
-    )
-    for index, option in enumerate(container.options):
-        if container.command != "shifter" and hides_environment(option):
-            table.fault(
-                f"options[{index}]",
-                f"`{option}` hides the launcher's variables from the program, so every rank would be rank 0 of 1; "
-                "leave it out: jobs start from clean modules, and `--no-home` hides the home folder",
-            )
-    if container.command == "shifter" and container.overlay:
-        table.fault("overlay", "is only for apptainer and singularity; shifter has no overlays")
-    if container.overlay_templates and not container.overlay:
-        table.missing("overlay", "the path of the overlay to make from `overlay_templates`")
-    if container.overlay and (container.setup is None or container.setup.count("/") < 2 or "$" in container.setup):
-        table.fault(
-            "setup", 'must be the path of the file in the overlay to source before Python, in a folder: "/ext3/env.sh"'
-        )
-    table.done()
-    return container
-
-
-def _templates(table: Reader) -> tuple[Template, ...]:
-    templates = []
-    for size in table.names():
-        path, parts = table.text(size, pattern=SHELL_PATH), SIZE.fullmatch(size)
-        if parts is None:
-            table.fault(size, "is not a valid size: give the size and the number of files, as in `15GB-500K`")
-        else:
-            files = int(parts[2]) * {"K": 1000, "M": 1000_000}[parts[3]]
-            templates.append(Template(gb=int(parts[1]), files=files, path=path))
-    table.done()
-    return tuple(sorted(templates, key=lambda template: (template.gb, template.files)))

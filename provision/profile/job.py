@@ -1,13 +1,13 @@
 """What batch jobs on an arch request from the scheduler (`[archs.<arch>.job]`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Annotated
 
-from provision.profile.patterns import MEMORY, NAME, OPTION, TIME, form
-from provision.profile.reader import Reader
+from provision.profile.patterns import MEMORY, Name, Option, Time, form
+from provision.profile.reader import Count
 
 CONSTRAINT = form(r"[A-Za-z0-9_&|*()\[\],.:=-]+", "of a constraint, such as `a100` or `gpu&hbm80g`, without blanks")
+Constraint = Annotated[str, CONSTRAINT]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,31 +19,13 @@ class Job:
     `memory` is for one CPU (`8G`; G is GiB, 2³⁰ bytes), also if jobs at the site request it for a node.
     """
 
-    time: str
-    partition: str | None
-    constraint: str | None
-    account: str | None
-    qos: str | None
-    exclusive: bool
-    cpus_per_task: int
-    options: tuple[str, ...]
-    filesystems: tuple[str, ...] = ()
-    memory: str | None = None
-
-
-def read_job(table: Reader) -> Job:
-    """Read `[archs.<arch>.job]`."""
-    job = Job(
-        time=table.text("time", "01:00:00", pattern=TIME),
-        partition=table.optional("partition", pattern=NAME),
-        constraint=table.optional("constraint", pattern=CONSTRAINT),
-        account=table.optional("account", pattern=NAME),
-        qos=table.optional("qos", pattern=NAME),
-        exclusive=table.flag("exclusive", True),
-        cpus_per_task=table.integer("cpus_per_task", 0),
-        options=table.texts("options", pattern=OPTION),
-        filesystems=table.texts("filesystems", pattern=NAME),
-        memory=table.optional("memory", pattern=MEMORY),
-    )
-    table.done()
-    return job
+    time: Time = "01:00:00"
+    partition: Name | None = None
+    constraint: Constraint | None = None
+    account: Name | None = None
+    qos: Name | None = None
+    exclusive: bool = True
+    cpus_per_task: Count = 0
+    options: tuple[Option, ...] = ()
+    filesystems: tuple[Name, ...] = ()
+    memory: Annotated[str, MEMORY] | None = None

@@ -1,12 +1,11 @@
 """The program that starts ranks on an arch (`[archs.<arch>.launcher]`)."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Any, Literal
 
-from provision.profile.patterns import OPTION
-from provision.profile.reader import Reader
+from provision.profile.patterns import Option
+from provision.profile.reader import Choices
 from provision.profile.scheduler import SchedulerName
 
 LauncherName = Literal["mpiexec", "srun", "mpirun", "mpiexec-pals", "aprun", "none"]
@@ -19,6 +18,13 @@ LAUNCHERS: dict[SchedulerName, tuple[LauncherName, ...]] = {
 }
 
 
+def launchers_of(profile: Mapping[str, Any]) -> tuple[LauncherName, ...]:
+    """The launchers that a parsed profile can name: those of its scheduler."""
+    scheduler = profile.get("scheduler")
+    system = scheduler.get("system") if isinstance(scheduler, Mapping) else None
+    return next((names for name, names in LAUNCHERS.items() if name == system), LAUNCHERS["none"])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launcher:
     """The program that starts ranks, with the site's options for it (`--mpi=pmi2`).
@@ -26,16 +32,5 @@ class Launcher:
     `mpiexec` is Hydra of MPICH, `mpirun` is Open MPI's, `mpiexec-pals` is HPE's, and `none` starts one process.
     """
 
-    name: LauncherName
-    options: tuple[str, ...]
-
-
-def read_launcher(table: Reader, scheduler: SchedulerName) -> Launcher:
-    """Read `[archs.<arch>.launcher]` of a site with this scheduler."""
-    known = LAUNCHERS[scheduler]
-    launcher = Launcher(
-        name=table.choice("name", known, known[0]),
-        options=table.texts("options", pattern=OPTION),
-    )
-    table.done()
-    return launcher
+    name: Annotated[LauncherName, Choices(launchers_of)]
+    options: tuple[Option, ...] = ()

@@ -1,18 +1,15 @@
 """A site's module system (`[modules]`)."""
 
-from __future__ import annotations
-
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
-from provision.profile.reader import Reader
+from provision.profile.absolute import Folder
+from provision.profile.reader import Key, Reader
 
 ModuleSystemName = Literal["none", "lmod", "environment-modules"]
 ModuleKind = Literal["lua", "tcl"]
-
-# What people call our keys, after the commands of module systems.
-MEANT = {"use": "modules.path", "modulepath": "modules.path", "load": "archs.ARCH.modules"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,10 +20,23 @@ class ModuleSystem:
     `none` if the modules of a login shell are needed, as on a Cray XC.
     """
 
-    name: ModuleSystemName
-    init: str | None
-    path: tuple[str, ...]
+    MEANT: ClassVar[Mapping[str, str]] = {
+        "use": "modules.path",
+        "modulepath": "modules.path",
+        "load": "archs.ARCH.modules",
+    }
+    """What people call our keys, after the commands of module systems."""
+    name: Annotated[ModuleSystemName, Key("system")] = "none"
+    init: Folder | None = None
+    path: tuple[Folder, ...] = ()
     reset: Literal["purge", "reset", "none"] = "purge"
+
+    def add_faults(self, table: Reader) -> None:
+        """Record a module system without the file that defines it, and a `reset` that it does not have."""
+        if self.reset == "reset" and self.name != "lmod":
+            table.fault("reset", "`module reset` exists only in Lmod; Environment Modules has `purge`")
+        if self.name != "none" and self.init is None:
+            table.missing("init", f"the file that bash sources to define the `module` command of {self.name}")
 
     @property
     def module_kind(self) -> ModuleKind:
@@ -37,19 +47,3 @@ class ModuleSystem:
         """The commands that load a module of `folder`, which may load modules of the site's folders."""
         used = (f"module use {shlex.quote(path)}" for path in (*self.path, folder))
         return "; ".join((*used, f"module load {shlex.quote(module)}"))
-
-
-def read_module_system(table: Reader) -> ModuleSystem:
-    """Read `[modules]`; a site without that table has no module system."""
-    system = ModuleSystem(
-        name=table.choice("system", ("none", "lmod", "environment-modules"), "none"),
-        init=table.optional("init", expand=True),
-        path=table.texts("path", expand=True),
-        reset=table.choice("reset", ("purge", "reset", "none"), "purge"),
-    )
-    if system.reset == "reset" and system.name != "lmod":
-        table.fault("reset", "`module reset` exists only in Lmod; Environment Modules has `purge`")
-    if system.name != "none" and system.init is None:
-        table.missing("init", f"the file that bash sources to define the `module` command of {system.name}")
-    table.done(meant=MEANT)
-    return system

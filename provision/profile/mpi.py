@@ -1,11 +1,10 @@
 """The MPI of an arch (`[archs.<arch>.mpi]`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
-from provision.profile.patterns import NAME
+from provision.profile.absolute import Program
+from provision.profile.patterns import Name
 from provision.profile.reader import Reader
 
 MpiFamily = Literal["mpich", "openmpi"]
@@ -20,22 +19,13 @@ class Mpi:
     """
 
     provider: Literal["site", "pypi"]
-    family: MpiFamily
-    cxx: str
-    requirements: str | None
+    family: MpiFamily = "mpich"
+    cxx: Program = "mpicxx"
+    requirements: Name | None = None
 
-
-def read_mpi(table: Reader) -> Mpi:
-    """Read `[archs.<arch>.mpi]`."""
-    mpi = Mpi(
-        provider=table.choice("provider", ("site", "pypi")),
-        family=table.choice("family", ("mpich", "openmpi"), "mpich"),
-        cxx=table.text("cxx", "mpicxx"),
-        requirements=table.optional("requirements", pattern=NAME),
-    )
-    if mpi.provider == "site" and "provider" in table.names() and mpi.requirements is not None:
-        table.fault("requirements", "is only for provider `pypi`; the site's MPI comes from its modules")
-    if mpi.provider == "pypi" and mpi.requirements is None:
-        table.missing("requirements", "with provider `pypi` it names the lock in `requirements/` that contains MPI")
-    table.done()
-    return mpi
+    def add_faults(self, table: Reader) -> None:
+        """Record a lock without `pypi`, and `pypi` without a lock."""
+        if table.data.get("provider") == "site" and self.requirements is not None:
+            table.fault("requirements", "is only for provider `pypi`; the site's MPI comes from its modules")
+        if self.provider == "pypi" and self.requirements is None:
+            table.missing("requirements", "with provider `pypi` it names the lock in `requirements/` that contains MPI")

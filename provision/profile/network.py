@@ -1,17 +1,24 @@
 """How a site's nodes reach the internet (`[network]`)."""
 
-from __future__ import annotations
-
+import re
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 from provision.knowledge.secret_names import holds_user
-from provision.profile.patterns import CONTROL, form
-from provision.profile.reader import Reader
+from provision.profile.patterns import form
+from provision.profile.reader import Reader, Rule
 
 Reach = Literal["yes", "no", "proxy"]
 HOST = form(r"[A-Za-z0-9][A-Za-z0-9._-]*", "of a host, such as `login.site.example`")
-PROXY = form(r"https?://[A-Za-z0-9._-]+(:[0-9]+)?/?", "of a proxy, such as `http://proxy.site.example:3128`")
+Host = Annotated[str, HOST]
+PROXY = re.compile(r"https?://[A-Za-z0-9._-]+(:[0-9]+)?/?")
+
+
+def not_a_proxy(address: str) -> str | None:
+    """What is wrong with the address of a proxy; it may have a password, so it is not repeated."""
+    user = "; all users can read a profile, so set a user and a password in `https_proxy` of your shell"
+    wrong = f"is not an address like http://proxy.example.org:3128{user if holds_user(address) else ''}"
+    return None if PROXY.fullmatch(address) else wrong
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,12 +29,17 @@ class Network:
     `data_host` the public name of the host for copies from and to other machines.
     """
 
-    login: Reach
-    compute: Reach
-    proxy: str | None
-    download_node: str | None = None
-    host: str | None = None
-    data_host: str | None = None
+    login: Reach = "yes"
+    compute: Reach = "yes"
+    proxy: Annotated[str, Rule(not_a_proxy)] | None = None
+    download_node: Host | None = None
+    host: Host | None = None
+    data_host: Host | None = None
+
+    def add_faults(self, table: Reader) -> None:
+        """Record that nodes use a proxy whose address is missing."""
+        if "proxy" in (self.login, self.compute) and self.proxy is None:
+            table.missing("proxy", "the address of the proxy through which nodes reach the network")
 
     @property
     def where_to_download(self) -> str | None:
@@ -42,25 +54,3 @@ class Network:
         if self.proxy is None:
             return ()
         return tuple((name, self.proxy) for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"))
-
-
-def read_network(table: Reader) -> Network:
-    """Read `[network]`; by default every node reaches the internet."""
-    reach: tuple[Reach, ...] = ("yes", "no", "proxy")
-    network = Network(
-        login=table.choice("login", reach, "yes"),
-        compute=table.choice("compute", reach, "yes"),
-        proxy=table.optional("proxy"),
-        download_node=table.optional("download_node", pattern=HOST),
-        host=table.optional("host", pattern=HOST),
-        data_host=table.optional("data_host", pattern=HOST),
-    )
-    if network.proxy is not None and not CONTROL.search(network.proxy) and not PROXY.fullmatch(network.proxy):
-        # The value may have a password, so the fault does not repeat it.
-        form = "is not an address like http://proxy.example.org:3128"
-        user = "; all users can read a profile, so set a user and a password in `https_proxy` of your shell"
-        table.fault("proxy", form + (user if holds_user(network.proxy) else ""))
-    if "proxy" in (network.login, network.compute) and network.proxy is None:
-        table.missing("proxy", "the address of the proxy through which nodes reach the network")
-    table.done()
-    return network

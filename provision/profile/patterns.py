@@ -6,6 +6,7 @@ Digits and letters are those of ASCII: programs that read our files know no othe
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
 _WORDS: dict[str, str] = {}
 
@@ -32,6 +33,11 @@ SHELL_PATH = form(
     "of a path: letters, digits, `_ . / @ % + : = -` and variables such as `$USER`",
 )
 MEMORY = form(r"[1-9][0-9]*[MGT]", "of an amount of memory, such as `4G`")
+Name = Annotated[str, NAME]
+Module = Annotated[str, MODULE]
+Option = Annotated[str, OPTION]
+Time = Annotated[str, TIME]
+ShellPath = Annotated[str, SHELL_PATH]
 # Control characters, ends of lines and paragraphs, marks that reverse the order in which a text is shown, and halves of
 # characters, which stand for bytes that are not UTF-8. They can end a line of a script, or hide a part of it from its reader.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")

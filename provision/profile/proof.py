@@ -1,10 +1,17 @@
 """The shape of an arch's proof (`[archs.<arch>.proof]`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Annotated
 
-from provision.profile.reader import Reader
+from provision.profile.reader import Positive, Rule
+
+
+def not_a_share(value: float) -> str | None:
+    """What is wrong with a number that is not a share."""
+    return None if 0 <= value <= 1 else f"must be from 0 to 1, but is {value}"
+
+
+Share = Annotated[float, Rule(not_a_share)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,29 +22,13 @@ class ProofSettings:
     and a difference of the accuracy (0..1).
     """
 
-    nodes: int
-    ranks_per_node: int
-    timeout_s: int
-    slowdown: float = 0.2
-    accuracy_loss: float = 0.02
+    nodes: Positive = 1
+    ranks_per_node: Positive = 2
+    timeout_s: Positive = 900
+    slowdown: Share = 0.2
+    accuracy_loss: Share = 0.02
 
     @property
     def ranks(self) -> int:
         """The number of ranks on all nodes."""
         return self.nodes * self.ranks_per_node
-
-
-def read_proof(table: Reader) -> ProofSettings:
-    """Read `[archs.<arch>.proof]`."""
-    proof = ProofSettings(
-        nodes=table.integer("nodes", 1, least=1),
-        ranks_per_node=table.integer("ranks_per_node", 2, least=1),
-        timeout_s=table.integer("timeout_s", 900, least=1),
-        slowdown=table.number("slowdown", 0.2),
-        accuracy_loss=table.number("accuracy_loss", 0.02),
-    )
-    for key, value in (("slowdown", proof.slowdown), ("accuracy_loss", proof.accuracy_loss)):
-        if not 0 <= value <= 1:
-            table.fault(key, f"must be from 0 to 1, but is {value}")
-    table.done()
-    return proof

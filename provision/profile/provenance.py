@@ -1,15 +1,14 @@
 """The sources of a profile's values (`[sources.<name>]`): a text, its date, and the key paths of the values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated, Any, cast
 
 from provision.profile.patterns import NAME, form
-from provision.profile.reader import Reader
+from provision.profile.reader import Faults, Mark, Named, Reader
 
-DATE = form(r"[0-9]{4}(-[0-9]{2}){0,2}", "of a date: `2031`, `2031-12` or `2031-12-24`")
+Date = Annotated[str, form(r"[0-9]{4}(-[0-9]{2}){0,2}", "of a date: `2031`, `2031-12` or `2031-12-24`")]
 PATH = re.compile(r"[A-Za-z0-9_.*+-]+")
 
 
@@ -23,9 +22,9 @@ class Source:
 
     name: str
     text: str
-    date: str
-    sure: bool
-    values: tuple[str, ...]
+    date: Date
+    sure: bool = True
+    values: Annotated[tuple[Annotated[str, PATH], ...], Mark.NOT_EMPTY]
 
     def covers(self, path: str) -> bool:
         """Whether the value at this key path comes from this source."""
@@ -33,7 +32,7 @@ class Source:
 
     def nearness(self, path: str) -> int:
         """How many keys of this path the source names; 0 if it does not cover the path."""
-        return max((pattern.count(".") + 1 for pattern in self.values if _below(pattern, path)), default=0)
+        return max((pattern.count(".") + 1 for pattern in self.values if is_below(pattern, path)), default=0)
 
     def __str__(self) -> str:
         return f"{self.text}, {self.date}" + ("" if self.sure else ", unverified")
@@ -44,30 +43,18 @@ def nearest_source(path: str, sources: Sequence[Source]) -> Source | None:
     return max((source for source in sources if source.covers(path)), key=lambda one: one.nearness(path), default=None)
 
 
-def _below(pattern: str, path: str) -> bool:
+def is_below(pattern: str, path: str) -> bool:
+    """Whether a key path is that of a pattern, in which `*` is any one key, or of a value in such a table."""
     parts, keys = pattern.split("."), path.split(".")
     return len(parts) <= len(keys) and all(part in ("*", key) for part, key in zip(parts, keys, strict=False))
 
 
-def read_sources(table: Reader, data: Mapping[str, object]) -> tuple[Source, ...]:
-    """Read `[sources]`; `data` is the whole profile, which must contain every path that a source names."""
-    leaves = [path for path, _ in walk(data)]
-    sources = []
-    for name in table.names(pattern=NAME, what="a source"):
-        entry = table.table(name)
-        source = Source(
-            name=name,
-            text=entry.text("text"),
-            date=entry.text("date", pattern=DATE),
-            sure=entry.flag("sure", True),
-            values=entry.texts("values", required=True, pattern=PATH),
-        )
-        for index, pattern in enumerate(source.values):
-            if not any(_below(pattern, path) for path in leaves):
-                entry.fault(f"values[{index}]", f"{pattern!r} is not in this profile")
-        entry.done()
-        sources.append(source)
-    return tuple(sources)
+SOURCES = Annotated[tuple[Source, ...], Named("a source", NAME)]
+
+
+def read_sources(profile: Mapping[str, Any]) -> tuple[Source, ...]:
+    """The valid sources of a parsed profile."""
+    return cast("tuple[Source, ...]", Reader(profile, Faults("", profile)).get("sources", SOURCES, ()))
 
 
 def walk(data: Mapping[str, object], path: str = "") -> Iterator[tuple[str, object]]:

@@ -1,16 +1,27 @@
 """The limits of a queue and the kind of its nodes (`[archs.<arch>.queues.<queue>]`)."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
+from typing import Annotated
 
-from provision.profile.job import CONSTRAINT
-from provision.profile.patterns import NAME, TIME
-from provision.profile.reader import Reader
+from provision.profile.job import Constraint
+from provision.profile.patterns import TIME, Time
+from provision.profile.reader import Count, Positive, Reader, Via
 
 # `24: 03:00:00`: jobs of up to 24 nodes have three hours.
 UP_TO = re.compile(r"[1-9][0-9]{0,5}: " + TIME.pattern)
+UpTo = Annotated[str, UP_TO]
+
+
+def no_limit(nodes: int) -> int | None:
+    """A limit of a profile, where 0 is none."""
+    return nodes or None
+
+
+def sorted_times(texts: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
+    """The numbers of nodes and the time limits of such texts, the fewest nodes first."""
+    pairs = (text.split(": ") for text in texts if UP_TO.fullmatch(text))
+    return tuple(sorted((int(most), time) for most, time in pairs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,43 +35,19 @@ class Queue:
     """
 
     name: str
-    least_nodes: int
-    most_nodes: int | None
-    time: str | None
-    constraint: str | None = None
+    least_nodes: Positive = 1
+    most_nodes: Annotated[int | None, Via(Count, no_limit)] = None
+    time: Time | None = None
+    constraint: Constraint | None = None
     run_with: tuple[str, ...] = ()
     qos: bool = False
-    times: tuple[tuple[int, str], ...] = ()
+    times: Annotated[tuple[tuple[int, str], ...], Via(tuple[UpTo, ...], sorted_times)] = ()
+
+    def add_faults(self, table: Reader) -> None:
+        """Record a largest job that is smaller than the smallest."""
+        if self.most_nodes is not None and self.most_nodes < self.least_nodes:
+            table.fault("most_nodes", f"is less than `least_nodes` ({self.least_nodes})")
 
     def time_for(self, nodes: int) -> str | None:
         """The time limit of a job of this many nodes; None: no limit."""
         return next((time for most, time in self.times if nodes <= most), self.time)
-
-
-def read_queues(table: Reader) -> tuple[Queue, ...]:
-    """Read `[archs.<arch>.queues]`."""
-    queues = []
-    for name in table.names(pattern=NAME, what="a queue"):
-        entry = table.table(name)
-        nodes = entry.integer("most_nodes", 0)
-        queue = Queue(
-            name=name,
-            least_nodes=entry.integer("least_nodes", 1, least=1),
-            most_nodes=nodes or None,
-            time=entry.optional("time", pattern=TIME),
-            constraint=entry.optional("constraint", pattern=CONSTRAINT),
-            run_with=entry.texts("run_with"),
-            qos=entry.flag("qos", False),
-            times=_read_times(entry.texts("times", pattern=UP_TO)),
-        )
-        if queue.most_nodes is not None and queue.most_nodes < queue.least_nodes:
-            entry.fault("most_nodes", f"is less than `least_nodes` ({queue.least_nodes})")
-        entry.done()
-        queues.append(queue)
-    return tuple(queues)
-
-
-def _read_times(texts: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
-    """The numbers of nodes and the time limits of such texts, the fewest nodes first."""
-    pairs = (text.split(": ") for text in texts if UP_TO.fullmatch(text))
-    return tuple(sorted((int(most), time) for most, time in pairs))

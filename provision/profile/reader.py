@@ -1,14 +1,25 @@
-"""Read a parsed TOML document into values, and collect every fault with its key path instead of stopping at the first.
+"""The reader of typed data: parsed TOML and JSON become dataclasses, whose fields are the only declaration of the keys.
 
-A `Reader` wraps one table. Each accessor returns a value that is safe to continue with, also when it records a fault,
-so that one pass checks a whole file; `Faults.check` then raises all faults together.
+The name of a field is its key, its default is the default, and its annotation says what the value must be: `str`, `int`,
+`float`, `bool`, a `Literal`, `X | None`, `tuple[X, ...]`, `tuple[X, Y]`, `frozenset[X]`, `Mapping[str, X]`, a dataclass (a
+table), or a class that has `parse` (text). `Annotated` adds what is below: a pattern, `AtLeast`, `Rule`, and so on. A method
+`add_faults(table)` of a dataclass records the faults of values that do not fit each other.
+
+In a file of a person, every fault is collected with its key path; unknown keys, empty texts and control characters are faults,
+and a value that is safe to continue with stands for each value with a fault. For files that the tool wrote, which may be of
+another version, see `model/stored.py`: unknown keys are passed over, and the first fault is an error.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import enum
+import functools
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar, cast
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
 from provision.errors import ConfigError
 from provision.knowledge.container_options import VARIABLES, is_no
@@ -16,23 +27,94 @@ from provision.knowledge.secret_names import holds_user, is_secret_name
 from provision.profile.patterns import CONTROL, describe, show_controls
 from provision.wording import nearest
 
-Choice = TypeVar("Choice", bound=str)
+T = TypeVar("T")
 NO_CONTROLS = "must not contain a line break or another control character"
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+LARGEST = 1e15
+"""Seconds, ranks, images per second: nothing that we store comes near it, and it is a number in every language."""
+NUMBERS: dict[type, tuple[Any, str]] = {
+    int: (int, "a whole number"),
+    float: ((int, float), "a number"),
+    bool: (bool, "true or false"),
+}
+# In the place of a default that does not exist, and of a value with a fault.
+REQUIRED, BAD = object(), object()
 
 
+class Mark(enum.Enum):
+    """What `Annotated` adds to a type without a value of its own."""
+
+    EXPAND = "each `${VARIABLE}` of the text is replaced from the environment"
+    NOT_EMPTY = "the list has at least one item"
+    ENVIRON = "the pairs are a table of variables of the environment"
+    BESIDE = "the keys of this dataclass are beside those of the other fields"
+
+
+@dataclass(frozen=True, slots=True)
+class AtLeast:
+    """The smallest valid whole number."""
+
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What is wrong with a value, or None. `of_variable`: the variable with which the text begins causes the fault."""
+
+    wrong: Callable[[Any], str | None]
+    of_variable: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """The valid texts, which depend on the whole document; the first one is the default."""
+
+    of: Callable[[Mapping[str, Any]], Sequence[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Via:
+    """The value is read as another type, from which a function makes it."""
+
+    kind: Any
+    make: Callable[[Any], Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A table of tables, whose keys are the names of the items: of this form, or some of the known ones."""
+
+    what: str
+    pattern: re.Pattern[str] | None = None
+    known: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """The key, if it is not the name of the field."""
+
+    name: str
+
+
+Count = Annotated[int, AtLeast(0)]
+Positive = Annotated[int, AtLeast(1)]
+Environ = Annotated[tuple[tuple[str, str], ...], Mark.ENVIRON]
+Expanded = Annotated[str, Mark.EXPAND]
+
+
+@dataclass
 class Faults:
-    """The faults found in one file."""
+    """The faults found in one file of a person; `document` is the whole file."""
 
-    def __init__(self, origin: str) -> None:
-        self.origin = origin
-        self.lines: list[str] = []
-        self.paths: list[str] = []
-        """The key path of each line."""
-        self.causes: list[str | None] = []
-        """The variable of the environment that causes each line; None if the file does."""
-        self.variables: dict[str, str] = {}
-        """The variable with which the value at a key path begins."""
+    origin: str
+    document: Mapping[str, Any] = field(default_factory=dict)
+    environ: Mapping[str, str] = field(default_factory=dict)
+    by_hand: bool = True
+    lines: list[str] = field(default_factory=list)
+    paths: list[str] = field(default_factory=list)
+    """The key path of each line."""
+    causes: list[str | None] = field(default_factory=list)
+    """The variable of the environment that causes each line; None if the file does."""
 
     def add(self, path: str, what: str, cause: str | None = None) -> None:
         """Record what is wrong with the value at `path`; `cause` is the variable to set instead of editing the file."""
@@ -64,16 +146,50 @@ class Faults:
             raise ConfigError(f"{count} in `{self.origin}`", evidence=self.lines, hint=hint, kind="invalid-file")
 
 
-class Reader:
-    """One table of a document: typed access, with the faults recorded under the full key path."""
+@functools.cache
+def parts_of(annotation: Any) -> tuple[Any, dict[Any, Any], bool]:
+    """The type of an annotation; its marks, by their types, and its rules; and whether None is valid."""
+    if get_origin(annotation) is Annotated:
+        kind, *added = get_args(annotation)
+        inner, marks, optional = parts_of(kind)
+        rules = [*marks.get(Rule, ()), *(one for one in added if isinstance(one, Rule))]
+        more = {one if isinstance(one, Mark) else type(one): one for one in added}
+        return inner, {**marks, **more, Rule: rules}, optional
+    if get_origin(annotation) in (Union, types.UnionType):
+        (only,) = (kind for kind in get_args(annotation) if kind is not type(None))
+        return (*parts_of(only)[:2], True)
+    return annotation, {}, False
 
-    def __init__(
-        self, data: Mapping[str, Any], faults: Faults, path: str = "", environ: Mapping[str, str] | None = None
-    ):
-        self._data = data
-        self._faults = faults
+
+@functools.cache
+def fields_of(cls: Any) -> tuple[tuple[str, str, Any, Any], ...]:
+    """Name, key, annotation and default of each field of a dataclass; the default BAD is made for each value."""
+    rows = []
+    for one in dataclasses.fields(cls):
+        key = parts_of(one.type)[1].get(Key)  # type: ignore[arg-type]
+        default = REQUIRED if one.default_factory is dataclasses.MISSING else BAD
+        default = default if one.default is dataclasses.MISSING else one.default
+        rows.append((one.name, key.name if key else one.name, one.type, default))
+    return tuple(rows)
+
+
+def _raw(kind: Any, marks: Mapping[Any, Any]) -> tuple[Any, str]:
+    """The type that a parsed document has for an annotation, and the word for it."""
+    if kind in NUMBERS:
+        return NUMBERS[kind]
+    if kind is str or get_origin(kind) is Literal or hasattr(kind, "parse"):
+        return str, "text"
+    if get_origin(kind) in (tuple, frozenset) and Mark.ENVIRON not in marks and Named not in marks:
+        return (list, tuple), "a list of texts"
+    return Mapping, "a table"
+
+
+class Reader:
+    """One table of a document; each fault is recorded under the full key path."""
+
+    def __init__(self, data: Mapping[str, Any], faults: Faults, path: str = "") -> None:
+        self.data, self.faults = data, faults
         self._path = path
-        self._environ = environ or {}
         self._seen: list[str] = []
 
     def _at(self, key: str) -> str:
@@ -81,7 +197,7 @@ class Reader:
 
     def fault(self, key: str, what: str) -> None:
         """Record a fault of the value under `key`."""
-        self._faults.add(self._at(key), what)
+        self.faults.add(self._at(key), what)
 
     def missing(self, key: str, what: str) -> None:
         """Record that the value under `key` is missing; not if it is there, but has a fault."""
@@ -90,169 +206,175 @@ class Reader:
 
     def has_fault(self, key: str) -> bool:
         """Whether the value under `key` has a fault: what stands for it must not cause another one."""
-        return self._at(key) in self._faults.paths
+        return self._at(key) in self.faults.paths
 
-    def _value(self, key: str, kind: type, word: str, required: bool) -> Any:
+    def into(self, cls: type[T], **given: Any) -> T:
+        """The dataclass of which this is the table, with these values for fields that are not in it."""
+        for name, key, annotation, default in fields_of(cast("Any", cls)):
+            if name not in given:
+                value = self.get(key, annotation, default)
+                given |= {} if value is BAD else {name: value}
+        made = cls(**given)
+        if hasattr(made, "add_faults"):
+            made.add_faults(self)
+        self.done(getattr(cls, "MEANT", None))
+        return made
+
+    def get(self, key: str, annotation: Any, default: Any = REQUIRED) -> Any:
+        """The value under `key`; the default if it is missing or has a fault."""
+        kind, marks, optional = parts_of(annotation)
+        if Mark.BESIDE in marks:
+            return self.into(kind)
         self._seen.append(key)
-        if key not in self._data:
-            if required:
-                self.fault(key, f"missing; {word} is required")
+        value, choices = self.data.get(key), self._choices(kind, marks)
+        found = BAD if value is None else self._convert(key, value, annotation)
+        if found is not BAD or default is not REQUIRED:
+            return default if found is BAD else found
+        if value is None and optional:
             return None
-        value = self._data[key]
-        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-            self.fault(key, f"must be {word}, but is {value!r}")
-            return None
-        return value
-
-    def text(
-        self,
-        key: str,
-        default: str | None = None,
-        *,
-        choices: Sequence[str] = (),
-        pattern: re.Pattern[str] | None = None,
-        expand: bool = False,
-    ) -> str:
-        """Text; required when there is no default. `expand` replaces `${VARIABLE}` from the environment."""
-        value = self._value(key, str, "text", default is None)
-        if value is None:
-            return default or ""
-        return self._checked(key, value, choices, pattern, expand)
-
-    def optional(self, key: str, *, pattern: re.Pattern[str] | None = None, expand: bool = False) -> str | None:
-        """Optional text."""
-        value = self._value(key, str, "text", False)
-        return None if value is None else self._checked(key, value, (), pattern, expand)
-
-    def _checked(
-        self, key: str, value: str, choices: Sequence[str], pattern: re.Pattern[str] | None, expand: bool
-    ) -> str:
-        if expand:
-            before = len(self._faults.lines)
-            value = self._expanded(key, value)
-            if len(self._faults.lines) > before:
-                return value  # only the unset variable is a fault, not the text without it
-        control = CONTROL.search(value)
-        if control:
-            self.fault(key, f"{NO_CONTROLS}, but contains {control[0]!r}")
-            return choices[0] if choices else value
-        if not value:
-            self.fault(key, "is empty")
-        elif choices and value not in choices:
-            self.fault(key, f"must be one of {', '.join(choices)}, but is {value!r}{nearest(value, choices)}")
+        if value is None and dataclasses.is_dataclass(kind) and self.faults.by_hand:
+            return self._inner(key, {}).into(kind)  # type: ignore[arg-type]
+        if value is None and Choices not in marks:
+            self.fault(key, f"missing; {_raw(kind, marks)[1]} is required")
+        if dataclasses.is_dataclass(kind):
+            return Reader({}, Faults("")).into(kind)  # type: ignore[arg-type]
+        if choices:
             return choices[0]
-        elif pattern and not pattern.fullmatch(value):
-            self.fault(key, f"{value!r} does not have the form {describe(pattern)}")
-        return value
-
-    def _expanded(self, key: str, value: str) -> str:
-        first = VARIABLE.match(value)
-        if first:
-            self._faults.variables[self._at(key)] = first[1]
-        for name in VARIABLE.findall(value):
-            if is_secret_name(name):
-                self.fault(key, f"`${{{name}}}` holds a secret, but others can read what is written from a profile")
-            elif not self._environ.get(name):
-                what = "is empty" if name in self._environ else "is not set"
-                self._faults.add(self._at(key), f"`${{{name}}}` {what} in the environment", name)
-        return VARIABLE.sub(lambda match: self._environ.get(match[1], ""), value)
-
-    def choice(self, key: str, choices: Sequence[Choice], default: Choice | None = None) -> Choice:
-        """One of these texts, which is also what a type checker takes it for; required when there is no default."""
-        text = self.text(key, default, choices=choices)
-        return cast("Choice", text) if text in choices else choices[0]
-
-    def optional_choice(self, key: str, choices: Sequence[Choice]) -> Choice | None:
-        """One of these texts, or nothing."""
-        value = self._value(key, str, "text", False)
-        if value is None:
-            return None
-        text = self._checked(key, value, choices, None, False)
-        return cast("Choice", text) if text in choices else choices[0]
-
-    def texts(
-        self,
-        key: str,
-        *,
-        required: bool = False,
-        choices: Sequence[str] = (),
-        pattern: re.Pattern[str] | None = None,
-        expand: bool = False,
-    ) -> tuple[str, ...]:
-        """A list of texts."""
-        values = self._value(key, list, "a list of texts", required)
-        if required and values is not None and not values:
-            self.fault(key, "is empty; at least one is required")
-        texts = []
-        for index, value in enumerate(values or ()):
-            place = f"{key}[{index}]"
-            if not isinstance(value, str):
-                self.fault(place, f"must be text, but is {value!r}")
-            else:
-                texts.append(self._checked(place, value, choices, pattern, expand))
-        return tuple(texts)
-
-    def choices(self, key: str, choices: Sequence[Choice]) -> tuple[Choice, ...]:
-        """A list of some of these texts."""
-        given = self.texts(key, choices=choices)
-        return tuple(choice for text in given for choice in choices if choice == text)
-
-    def integer(self, key: str, default: int | None = None, *, least: int = 0) -> int:
-        """A whole number of at least `least`; required when there is no default."""
-        value = self._value(key, int, "a whole number", default is None)
-        if value is None:
-            return default if default is not None else least
-        if value < least:
-            self.fault(key, f"must be at least {least}, but is {value}")
-            return least
-        return int(value)
-
-    def flag(self, key: str, default: bool) -> bool:
-        """True or false."""
-        value = self._value(key, bool, "true or false", False)
-        return default if value is None else bool(value)
-
-    def number(self, key: str, default: float) -> float:
-        """A number."""
-        self._seen.append(key)
-        value = self._data.get(key, default)
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            self.fault(key, f"must be a number, but is {value!r}")
-            return default
-        return float(value)
+        return marks[AtLeast].number if AtLeast in marks else (get_origin(kind) or kind)()
 
     def table(self, key: str, *, required: bool = False) -> Reader:
         """A table; an empty one if it is missing."""
-        value = self._value(key, dict, "a table", required)
-        return Reader(value or {}, self._faults, self._at(key), self._environ)
+        return self._inner(key, self.get(key, dict[str, Any], REQUIRED if required else {}))
 
-    def names(self, *, pattern: re.Pattern[str] | None = None, what: str = "") -> tuple[str, ...]:
-        """The keys of this table, in the file's order; with `pattern` those that are a valid name of `what`."""
-        valid = []
-        for name in self._data:
-            if pattern is None or pattern.fullmatch(name):
-                valid.append(name)
+    def _inner(self, place: str, data: Mapping[str, Any]) -> Reader:
+        return Reader(data, self.faults, self._at(place))
+
+    def _choices(self, kind: Any, marks: Mapping[Any, Any]) -> Sequence[str]:
+        if Choices in marks:
+            return marks[Choices].of(self.faults.document)  # type: ignore[no-any-return]
+        return get_args(kind) if get_origin(kind) is Literal else ()
+
+    def _convert(self, place: str, value: Any, annotation: Any) -> Any:
+        """A value that is there as its annotation says, or BAD."""
+        kind, marks, optional = parts_of(annotation)
+        if Via in marks:
+            found = self._convert(place, value, marks[Via].kind)
+            return found if found is BAD else marks[Via].make(found)
+        raw, word = _raw(kind, marks)
+        before = len(self.faults.lines)
+        if kind is not Any and (not isinstance(value, raw) or (isinstance(value, bool) and kind is not bool)):
+            self.fault(place, f"must be {word}, but is {value!r}")
+            return BAD
+        if hasattr(kind, "parse"):
+            return self._parsed(place, value, kind)
+        if raw is Mapping and kind is not Any:
+            return None if optional and not value else self._table(place, value, kind, marks)
+        if raw == (list, tuple):
+            return self._list(place, value, kind, marks)
+        cause = None
+        if raw is str:
+            first = VARIABLE.match(value)
+            value, cause = self._text(place, value, kind, marks), first[1] if first and Mark.EXPAND in marks else None
+        elif AtLeast in marks and value < marks[AtLeast].number:
+            self.fault(place, f"must be at least {marks[AtLeast].number}, but is {value}")
+            return marks[AtLeast].number
+        elif kind in NUMBERS and not (self.faults.by_hand or -LARGEST <= value <= LARGEST):
+            self.fault(place, f"must be {word}, but is {value!r}")
+        value = float(value) if kind is float else value
+        for rule in marks.get(Rule, ()):  # of a value with a fault, nothing else is said
+            if len(self.faults.lines) == before and (what := rule.wrong(value)):
+                of = f" (from `${{{cause}}}`)" if cause and rule.of_variable else ""
+                self.faults.add(self._at(place), f"{what}{of}", cause if rule.of_variable else None)
+        return value
+
+    def _parsed(self, place: str, value: str, kind: Any) -> Any:
+        try:
+            return kind.parse(value)
+        except ValueError:
+            self.fault(place, f"{value!r} cannot be read")
+            return BAD
+
+    def _text(self, place: str, value: str, kind: Any, marks: Mapping[Any, Any]) -> str:
+        before, choices = len(self.faults.lines), self._choices(kind, marks)
+        if Mark.EXPAND in marks:
+            value = self._expanded(place, value)
+            if len(self.faults.lines) > before:
+                return value  # only the unset variable is a fault, not the text without it
+        pattern = marks.get(re.Pattern)
+        if self.faults.by_hand and (control := CONTROL.search(value)):
+            self.fault(place, f"{NO_CONTROLS}, but contains {control[0]!r}")
+        elif self.faults.by_hand and not value:
+            self.fault(place, "is empty")
+        elif choices and value not in choices:
+            self.fault(place, f"must be one of {', '.join(choices)}, but is {value!r}{nearest(value, choices)}")
+        elif pattern and not pattern.fullmatch(value):
+            self.fault(place, f"{value!r} does not have the form {describe(pattern)}")
+        return choices[0] if choices and len(self.faults.lines) > before else value
+
+    def _expanded(self, key: str, value: str) -> str:
+        environ = self.faults.environ
+        for name in VARIABLE.findall(value):
+            if is_secret_name(name):
+                self.fault(key, f"`${{{name}}}` holds a secret, but others can read what is written from a profile")
+            elif not environ.get(name):
+                what = "is empty" if name in environ else "is not set"
+                self.faults.add(self._at(key), f"`${{{name}}}` {what} in the environment", name)
+        return VARIABLE.sub(lambda match: environ.get(match[1], ""), value)
+
+    def _list(self, place: str, values: Sequence[Any], kind: Any, marks: Mapping[Any, Any]) -> Any:
+        """A list, without the items that have another type."""
+        if Mark.NOT_EMPTY in marks and not values:
+            self.fault(place, "is empty; at least one is required")
+        kinds = get_args(kind)
+        if Ellipsis in kinds or get_origin(kind) is frozenset:
+            kinds = (kinds[0],) * len(values)
+        if len(kinds) != len(values):
+            self.fault(place, f"must be a list of {len(kinds)}, but is {values!r}")
+            return BAD
+        items = [self._convert(f"{place}[{i}]", *pair) for i, pair in enumerate(zip(values, kinds, strict=True))]
+        return cast("type", get_origin(kind))(item for item in items if item is not BAD)
+
+    def _table(self, place: str, value: Mapping[str, Any], kind: Any, marks: Mapping[Any, Any]) -> Any:
+        table = self._inner(place, value)
+        if Mark.ENVIRON in marks:
+            return table._variables()
+        if Named in marks:
+            return tuple(table._named(get_args(kind)[0], marks[Named]))
+        if dataclasses.is_dataclass(kind):
+            return table.into(kind)  # type: ignore[arg-type]
+        of = get_args(kind)[1]
+        found = value if of is Any else {name: table.get(name, of, BAD) for name in value}
+        return {name: one for name, one in found.items() if one is not BAD}
+
+    def _named(self, kind: Any, named: Named) -> list[Any]:
+        """The tables of this table as values, each with its key as its name, in the file's order."""
+        items = []
+        for name, value in self.data.items():
+            if named.known and name not in named.known:
+                near = nearest(name, named.known)
+                self.fault(name, f"is not a known {named.what}{near}; known: {', '.join(named.known)}")
+            elif named.pattern and not named.pattern.fullmatch(name):
+                self.fault(name, f"is not a valid name of {named.what}: use letters, digits and `_.+-`")
+            elif not isinstance(value, Mapping):
+                self.fault(name, f"must be a table, but is {value!r}")
             else:
-                self._seen.append(name)
-                self.fault(name, f"is not a valid name of {what}: use letters, digits and `_.+-`")
-        return tuple(valid)
+                items.append(self._inner(name, value).into(kind, name=name))
+        return items
 
-    def environment(self, key: str) -> tuple[tuple[str, str], ...]:
-        """A table of environment variables, in the file's order."""
-        inner = self.table(key)
+    def _variables(self) -> tuple[tuple[str, str], ...]:
+        """The variables of the environment in this table, in the file's order."""
         variables = []
-        for name, value in inner._data.items():
-            inner._seen.append(name)
+        for name, value in self.data.items():
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-                inner.fault(name, "is not the name of an environment variable")
+                self.fault(name, "is not the name of an environment variable")
             elif is_secret_name(name) or (isinstance(value, str) and "://" in value and holds_user(value)):
-                inner.fault(name, "holds a secret, but all users can read profiles and modulefiles")
+                self.fault(name, "holds a secret, but all users can read profiles and modulefiles")
             elif isinstance(value, bool) or not isinstance(value, (str, int)):
-                inner.fault(name, f"must be text or a whole number, but is {value!r}")
+                self.fault(name, f"must be text or a whole number, but is {value!r}")
             elif control := CONTROL.search(str(value)):
-                inner.fault(name, f"{NO_CONTROLS}, but contains {control[0]!r}")
+                self.fault(name, f"{NO_CONTROLS}, but contains {control[0]!r}")
             elif name in VARIABLES and not is_no(str(value)):
-                inner.fault(
+                self.fault(
                     name,
                     "hides the launcher's variables in containers, so every rank would be rank 0 of 1; leave it out",
                 )
@@ -261,8 +383,8 @@ class Reader:
         return tuple(variables)
 
     def done(self, meant: Mapping[str, str] | None = None) -> None:
-        """Record a fault for every key that no accessor read; `meant` are the keys for words that are not misspelt."""
-        for key in self._data:
+        """Record a fault for every key that was not read; `meant` are the keys for words that are not misspelt."""
+        for key in self.data if self.faults.by_hand else ():
             if key not in self._seen:
                 other = (meant or {}).get(key)
                 near = f" (did you mean `{other}`?)" if other else nearest(key, self._seen)

@@ -1,19 +1,16 @@
 """A site's batch system (`[scheduler]`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal, get_args
 
-from provision.profile.patterns import OPTION
-from provision.profile.reader import Reader
+from provision.profile.patterns import Option
+from provision.profile.reader import Key, Reader
 
 SchedulerName = Literal["none", "slurm", "pbs", "cobalt"]
-# The values of `system`; a test compares them with the type.
-SCHEDULERS: tuple[SchedulerName, ...] = ("none", "slurm", "pbs", "cobalt")
-GpuSpelling = Literal["gres", "gpus", "gpus-per-node", "gpus-per-task", "none"]
+SCHEDULERS: tuple[SchedulerName, ...] = get_args(SchedulerName)
+GpuSpelling = Literal["none", "gres", "gpus", "gpus-per-node", "gpus-per-task"]
 # The keys of `[archs.<arch>.job]` that a site can require or forbid.
-JOB_KEYS = ("account", "partition", "qos", "constraint", "filesystems", "memory", "time")
+JobKey = Literal["account", "partition", "qos", "constraint", "filesystems", "memory", "time"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,30 +22,16 @@ class Scheduler:
     node, or on a service node with another kind of CPU, from which only the launcher reaches the nodes.
     """
 
-    name: SchedulerName
-    options: tuple[str, ...]
-    memory: Literal["per-cpu", "per-node", "none"] = "none"
+    name: Annotated[SchedulerName, Key("system")] = "none"
+    options: tuple[Option, ...] = ()
+    memory: Literal["none", "per-cpu", "per-node"] = "none"
     gpus: GpuSpelling = "none"
     cpu: Literal["core", "thread"] = "core"
-    required: tuple[str, ...] = ()
-    forbidden: tuple[str, ...] = ()
+    required: tuple[JobKey, ...] = ()
+    forbidden: tuple[JobKey, ...] = ()
     script_on: Literal["node", "service-node"] = "node"
 
-
-def read_scheduler(table: Reader) -> Scheduler:
-    """Read `[scheduler]`; a site without that table has no scheduler."""
-    scheduler = Scheduler(
-        name=table.choice("system", SCHEDULERS, "none"),
-        options=table.texts("options", pattern=OPTION),
-        memory=table.choice("memory", ("none", "per-cpu", "per-node"), "none"),
-        gpus=table.choice("gpus", ("none", "gres", "gpus", "gpus-per-node", "gpus-per-task"), "none"),
-        cpu=table.choice("cpu", ("core", "thread"), "core"),
-        required=table.texts("required", choices=JOB_KEYS),
-        forbidden=table.texts("forbidden", choices=JOB_KEYS),
-        script_on=table.choice("script_on", ("node", "service-node"), "node"),
-    )
-    both = [word for word in scheduler.required if word in scheduler.forbidden]
-    if both:
-        table.fault("forbidden", f"contains `{both[0]}`, which is also in `required`")
-    table.done()
-    return scheduler
+    def add_faults(self, table: Reader) -> None:
+        """Record a key that is both required and forbidden."""
+        if both := [word for word in self.required if word in self.forbidden]:
+            table.fault("forbidden", f"contains `{both[0]}`, which is also in `required`")

@@ -1,34 +1,38 @@
 """A site: one cluster with its archs, module system and scheduler, as its profile `sites/<site>.toml` describes it."""
 
-from __future__ import annotations
-
 import shlex
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from provision.errors import ConfigError
-from provision.profile.absolute import refuse_long, refuse_relative, refuse_separators
-from provision.profile.arch import Arch, read_arch
-from provision.profile.container import RUNTIMES, Container, Runtime, read_container
-from provision.profile.files import Files, read_files
-from provision.profile.hooks import Hooks, read_hooks
+from provision.profile.absolute import Root
+from provision.profile.arch import Arch
+from provision.profile.container import Container, Runtime
+from provision.profile.files import Files
+from provision.profile.hooks import Hooks
 from provision.profile.launcher import Launcher
-from provision.profile.module_system import ModuleSystem, read_module_system
-from provision.profile.network import Network, read_network
-from provision.profile.patterns import NAME, form
-from provision.profile.provenance import DATE, Source, nearest_source, read_sources, walk
-from provision.profile.reader import VARIABLE, Faults, Reader
-from provision.profile.scheduler import Scheduler, read_scheduler
-from provision.profile.strategy import PLUGINS, Strategy, StrategyName, read_strategies
+from provision.profile.module_system import ModuleSystem
+from provision.profile.network import Network
+from provision.profile.patterns import NAME, Name, form
+from provision.profile.provenance import SOURCES, Date, Source, is_below, nearest_source, walk
+from provision.profile.reader import VARIABLE, Faults, Named, Reader, Via
+from provision.profile.scheduler import Scheduler
+from provision.profile.strategy import PLUGINS, STRATEGIES, Strategy, StrategyName
 from provision.wording import nearest, nearest_name
 
 SUPPORT = form(r"[A-Za-z0-9][A-Za-z0-9@._~:/?=&%+-]*", "of a mail address or a web page, such as `help@site.example`")
+Support = Annotated[str, SUPPORT]
 
 
 def retirement(date: str) -> str:
     """When a cluster was switched off, in words: `retired in 2023`, `retired on 2023-12-31`."""
     return f"retired {'on' if len(date) > len('YYYY-MM') else 'in'} {date}"
+
+
+def at_least_one(runtimes: tuple[Runtime, ...]) -> tuple[Runtime, ...]:
+    """The ways to run TensorFlow; a profile without one has ours."""
+    return runtimes or ("venv",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,27 +44,45 @@ class Site:
     first: our environment, the site's own modules, a container.
     """
 
-    name: str
-    title: str
+    name: Name
+    title: str = ""
     origin: str
     typed: str
-    root: str
-    stack: str
+    root: Root
+    stack: Name
     modules: ModuleSystem
     scheduler: Scheduler
-    archs: tuple[Arch, ...]
-    retired: str | None
+    archs: Annotated[tuple[Arch, ...], Named("an arch", NAME)]
+    retired: Date | None = None
     network: Network
     files: Files
-    runtimes: tuple[Runtime, ...]
-    container: Container | None
-    strategies: tuple[Strategy, ...]
-    sources: tuple[Source, ...]
-    hooks: Hooks = field(default_factory=Hooks)
+    runtimes: Annotated[tuple[Runtime, ...], Via(tuple[Runtime, ...], at_least_one)] = ("venv",)
+    container: Container | None = None
+    strategies: Annotated[tuple[Strategy, ...], Named("strategy", known=(*STRATEGIES, *PLUGINS))] = ()
+    sources: SOURCES = ()
+    hooks: Hooks
     variables: tuple[str, ...] = ()
     """The `${VARIABLES}` that the profile takes from the environment of the command; not those that modules set."""
-    support: str | None = None
+    support: Support | None = None
     """The mail address or web page at which users of the site get help."""
+
+    def add_faults(self, table: Reader) -> None:
+        """Record what contradicts another table of the profile."""
+        if "container" in self.runtimes and self.container is None:
+            table.fault("container", "missing; `runtimes` contains `container`, and this table describes it")
+        if table.data.get("archs") == {}:
+            table.fault("archs", "contains no arch")
+        leaves = [path for path, _ in walk(table.data)]
+        for source in self.sources:
+            for index, pattern in enumerate(source.values):
+                if not any(is_below(pattern, path) for path in leaves):
+                    table.fault(f"sources.{source.name}.values[{index}]", f"{pattern!r} is not in this profile")
+        for arch in self.archs:
+            if self.scheduler.name != "none" and arch.target == "native":
+                what = '"native" is only for machines without a scheduler; name the CPU of the nodes'
+                table.fault(f"archs.{arch.name}.target", what)
+            if self.modules.name == "none" and arch.modules:
+                table.fault(f"archs.{arch.name}.modules", 'lists modules, but `modules.system` is "none"')
 
     @property
     def retirement(self) -> str:
@@ -159,84 +181,21 @@ def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], 
         ConfigError: the profile has faults; the error lists each with its key path.
     """
     refuse_blanks(data, origin)
-    faults = Faults(origin)
-    site = _read(data, origin, environ, typed, faults)
+    faults = Faults(origin, data, environ)
+    site = _read(data, typed, faults)
     faults.check(hint=f"edit `{origin}`")
     return site
 
 
 def find_faults(data: Mapping[str, Any], origin: str, environ: Mapping[str, str]) -> Faults:
     """The faults of a parsed profile, of which each blank is one."""
-    faults = Faults(origin)
-    _read(data, origin, environ, None, faults)
+    faults = Faults(origin, data, environ)
+    _read(data, None, faults)
     return faults
 
 
-def _read(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], typed: str | None, faults: Faults) -> Site:
-    top = Reader(data, faults, environ=environ)
-    top.optional("extends", pattern=NAME)  # it is joined already
-    name, title = top.text("name", pattern=NAME), top.text("title", "")
-    root, stack = top.text("root", expand=True), top.text("stack", pattern=NAME)
-    modules, scheduler = read_module_system(top.table("modules")), read_scheduler(top.table("scheduler"))
-    archs = top.table("archs", required=True)
-    site = Site(
-        name=name,
-        title=title,
-        origin=origin,
-        typed=shlex.quote(typed or str(data.get("name", origin))),
-        root=root,
-        stack=stack,
-        modules=modules,
-        scheduler=scheduler,
-        archs=tuple(read_arch(name, archs, scheduler.name) for name in archs.names(pattern=NAME, what="an arch")),
-        retired=top.optional("retired", pattern=DATE),
-        support=top.optional("support", pattern=SUPPORT),
-        network=read_network(top.table("network")),
-        files=read_files(top.table("files")),
-        hooks=read_hooks(top.table("hooks")),
-        runtimes=top.choices("runtimes", RUNTIMES) or ("venv",),
-        container=read_container(top.table("container")),
-        strategies=read_strategies(top.table("strategies")),
-        sources=read_sources(top.table("sources"), data),
-        variables=_variables(data),
-    )
-    if "container" in site.runtimes and site.container is None:
-        top.fault("container", "missing; `runtimes` contains `container`, and this table describes it")
-    if data.get("archs") == {}:
-        top.fault("archs", "contains no arch")
-    for arch in site.archs:
-        if scheduler.name != "none" and arch.target == "native":
-            faults.add(
-                f"archs.{arch.name}.target",
-                '"native" is only for machines without a scheduler; name the CPU of the nodes',
-            )
-        if modules.name == "none" and arch.modules:
-            faults.add(f"archs.{arch.name}.modules", 'lists modules, but `modules.system` is "none"')
-    refuse_relative(_paths(site), _programs(site), faults)
-    refuse_separators(site.root, faults)
-    refuse_long((*_paths(site), *_programs(site)), faults)
-    top.done()
-    return site
-
-
-def _paths(site: Site) -> Iterator[tuple[str, str | None]]:
-    yield "root", site.root
-    yield "modules.init", site.modules.init
-    for index, path in enumerate(site.modules.path):
-        yield f"modules.path[{index}]", path
-    yield "files.scratch", site.files.scratch
-    yield "files.project", site.files.project
-    yield "files.temporary", site.files.temporary
-    if site.container:
-        yield "container.overlay", site.container.overlay
-        yield "container.setup", site.container.setup
-        for template in site.container.overlay_templates:
-            yield "container.overlay_templates", template.path
-
-
-def _programs(site: Site) -> Iterator[tuple[str, str | None]]:
-    for arch in site.archs:
-        yield f"archs.{arch.name}.python", arch.python
-        yield f"archs.{arch.name}.compiler.cxx", arch.compiler.cxx
-        yield f"archs.{arch.name}.compiler.cc", arch.compiler.cc
-        yield f"archs.{arch.name}.mpi.cxx", arch.mpi.cxx
+def _read(data: Mapping[str, Any], typed: str | None, faults: Faults) -> Site:
+    top = Reader(data, faults)
+    top.get("extends", Name | None)  # it is joined already
+    typed = shlex.quote(typed or str(data.get("name", faults.origin)))
+    return top.into(Site, origin=faults.origin, typed=typed, variables=_variables(data))

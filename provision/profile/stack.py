@@ -1,28 +1,32 @@
 """A stack: what to install (`stacks/<stack>.toml`)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
-from provision.knowledge.math_libraries import MATH_LIBRARIES, MathLibrary
-from provision.profile.patterns import NAME, form
-from provision.profile.reader import Faults, Reader
+from provision.knowledge.math_libraries import MathLibrary
+from provision.profile.patterns import NAME, Name, form
+from provision.profile.reader import Environ, Faults, Mark, Positive, Reader, Rule
 from provision.profile.strategy import PLUGINS
 
 BackendName = Literal["venv", "spack"]
 # What can make an environment of a stack; the first is used if the stack names none. `backends/` has one folder for each.
-BACKENDS: tuple[BackendName, ...] = ("venv", "spack")
-VERSION = form(r"[0-9]+(\.[0-9]+)+", "of a version, such as `2.15.1`")
+BACKENDS: tuple[BackendName, ...] = get_args(BackendName)
+Version = Annotated[str, form(r"[0-9]+(\.[0-9]+)+", "of a version, such as `2.15.1`")]
 MODULE_NAME = form(f"{NAME.pattern}/{NAME.pattern}", "of a name and a version, such as `tensorflow/2.15.1`")
 PYTHON = form(r"3\.[0-9]{1,3}", "of a Python, such as `3.11`")
 # The training programs in `provision/proof/programs/`; `proof/strategies.py` lists the checks of each.
-PROGRAMS = ("horovod_keras", "horovod_graph", "single", "mirrored", "multiworker")
+Program = Literal["horovod_keras", "horovod_graph", "single", "mirrored", "multiworker"]
+PROGRAMS: tuple[Program, ...] = get_args(Program)
 # The programs that train without Horovod; a stack with one of them can omit `horovod`.
 WITHOUT_HOROVOD = ("single", "mirrored", "multiworker")
 # The ones that are one process, however many devices it uses.
 ONE_PROCESS_PROGRAMS = ("single", "mirrored")
+
+
+def not_an_accuracy(value: float) -> str | None:
+    """What is wrong with an accuracy that a proof has to reach."""
+    return None if 0 < value <= 1 else f"must be above 0 and at most 1, but is {value}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +34,8 @@ class Framework:
     """The framework against which Horovod is compiled; `package` is its distribution on the package index."""
 
     name: Literal["tensorflow"]
-    package: str
-    version: str
+    package: Name
+    version: Version
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,10 +46,10 @@ class Training:
     """
 
     data: str
-    epochs: int
-    batch_size: int
-    learning_rate: float
-    min_accuracy: float
+    epochs: Positive
+    batch_size: Positive
+    learning_rate: float = 0.001
+    min_accuracy: Annotated[float, Rule(not_an_accuracy)] = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,13 +61,13 @@ class Stack:
     on CPUs, or None if any is right.
     """
 
-    name: str
+    name: Name
     summary: str
-    module: str
-    pythons: tuple[str, ...]
+    module: Annotated[str, MODULE_NAME]
+    pythons: Annotated[tuple[Annotated[str, PYTHON], ...], Mark.NOT_EMPTY]
     framework: Framework
     horovod: str | None
-    environ: tuple[tuple[str, str], ...]
+    environ: Environ = ()
     proof_program: str
     training: tuple[Training, ...]
     backend: BackendName = BACKENDS[0]
@@ -77,63 +81,29 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
     Raises:
         ConfigError: the file has faults; the error lists each with its key path.
     """
-    faults = Faults(origin)
+    faults = Faults(origin, data)
     top = Reader(data, faults)
-    framework, horovod, proof = (
-        top.table("framework", required=True),
-        top.table("horovod"),
-        top.table("proof"),
-    )
-    training = []
-    for name in ("mnist", "digits"):
-        table = proof.table(name, required=True)
-        training.append(
-            Training(
-                data=name,
-                epochs=table.integer("epochs", least=1),
-                batch_size=table.integer("batch_size", least=1),
-                learning_rate=table.number("learning_rate", 0.001),
-                min_accuracy=table.number("min_accuracy", 0.9),
-            )
-        )
-        if not 0 < training[-1].min_accuracy <= 1:
-            table.fault("min_accuracy", f"must be above 0 and at most 1, but is {training[-1].min_accuracy}")
-        table.done()
-    given = data.get("proof")
-    plugin = given.get("program") if isinstance(given, Mapping) and given.get("program") in PLUGINS else None
+    framework = top.table("framework", required=True).into(Framework)
+    horovod, proof = top.table("horovod"), top.table("proof")
+    training = (proof.table(name, required=True).into(Training, data=name) for name in ("mnist", "digits"))
+    plugin = next((name for name in PLUGINS if name == proof.data.get("program")), None)
     if plugin:
-        proof.fault(
-            "program",
-            f"`{plugin}` is only for job scripts: it comes from a site's own modules, and has no proof",
-        )
-    before = len(faults.lines)
-    program = proof.text("program", choices=() if plugin else PROGRAMS)
-    has_horovod = "horovod" in top.names()
-    if not (has_horovod or plugin) and program not in WITHOUT_HOROVOD and len(faults.lines) == before:
+        what = f"`{plugin}` is only for job scripts: it comes from a site's own modules, and has no proof"
+        proof.fault("program", what)
+    stack = top.into(
+        Stack,
+        framework=framework,
+        horovod=horovod.get("version", Version) if "horovod" in data else None,
+        proof_program=proof.get("program", str if plugin else Program),
+        training=tuple(training),
+    )
+    program = stack.proof_program
+    if not (proof.has_fault("program") or program in WITHOUT_HOROVOD or "horovod" in data):
         top.fault(
             "horovod", f"missing; `proof.program` is `{program}`, but only {_listed(WITHOUT_HOROVOD)} train without it"
         )
-    stack = Stack(
-        name=top.text("name", pattern=NAME),
-        summary=top.text("summary"),
-        module=top.text("module", pattern=MODULE_NAME),
-        pythons=top.texts("pythons", required=True, pattern=PYTHON),
-        framework=Framework(
-            name="tensorflow",
-            package=framework.text("package", pattern=NAME),
-            version=framework.text("version", pattern=VERSION),
-        ),
-        horovod=horovod.text("version", pattern=VERSION) if has_horovod else None,
-        environ=top.environment("environ"),
-        proof_program=program,
-        training=tuple(training),
-        gpus=top.flag("gpus", False),
-        math=top.optional_choice("math", MATH_LIBRARIES),
-        backend=top.choice("backend", BACKENDS, BACKENDS[0]),
-    )
-    framework.text("name", choices=("tensorflow",))
-    for part in (framework, horovod, proof, top):
-        part.done()
+    horovod.done()
+    proof.done()
     faults.check(hint=f"edit `{origin}`")
     return stack
 

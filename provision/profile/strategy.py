@@ -1,13 +1,10 @@
 """The strategies to train on several devices at a site (`[strategies.<name>]`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
-from provision.profile.patterns import MODULE, SHELL_PATH
-from provision.profile.reader import Reader
-from provision.wording import nearest
+from provision.profile.patterns import Module, ShellPath
+from provision.profile.reader import Environ, Reader
 
 StrategyName = Literal["single", "mirrored", "multiworker", "horovod", "cray-ml-plugin"]
 STRATEGIES: tuple[StrategyName, ...] = ("single", "mirrored", "multiworker", "horovod")
@@ -26,42 +23,20 @@ class Strategy:
     """
 
     name: StrategyName
-    status: Status
-    note: str | None
+    status: Status = "supported"
+    note: str | None = None
     communication: Literal["AUTO", "RING", "NCCL"] = "AUTO"
-    modules: tuple[str, ...] = ()
-    environ: tuple[tuple[str, str], ...] = ()
-    example: str | None = None
-    arguments: tuple[str, ...] = ()
+    modules: tuple[Module, ...] = ()
+    environ: Environ = ()
+    example: ShellPath | None = None
+    arguments: tuple[ShellPath, ...] = ()
 
-
-def read_strategies(table: Reader) -> tuple[Strategy, ...]:
-    """Read `[strategies]`."""
-    strategies = []
-    for name in table.names():
-        entry = table.table(name)
-        known = (*STRATEGIES, *PLUGINS)
-        kind = next((strategy for strategy in known if strategy == name), None)
-        if kind is None:
-            table.fault(name, f"is not a known strategy{nearest(name, known)}; known: {', '.join(known)}")
-            continue
-        strategy = Strategy(
-            name=kind,
-            status=entry.choice("status", ("recommended", "supported", "deprecated", "absent"), "supported"),
-            note=entry.optional("note"),
-            communication=entry.choice("communication", ("AUTO", "RING", "NCCL"), "AUTO"),
-            modules=entry.texts("modules", pattern=MODULE),
-            environ=entry.environment("environ"),
-            example=entry.optional("example", pattern=SHELL_PATH),
-            arguments=entry.texts("arguments", pattern=SHELL_PATH),
-        )
-        if name in PLUGINS and strategy.status != "absent" and not strategy.modules:
-            entry.missing("modules", "a plug-in comes from modules of the site")
-        if strategy.example and not strategy.example.startswith("$"):
-            entry.fault("example", f"must begin with a `$VARIABLE` that the modules set, but is {strategy.example!r}")
+    def add_faults(self, table: Reader) -> None:
+        """Record a plug-in without modules, and values of plug-ins for another strategy."""
+        if self.name in PLUGINS and self.status != "absent" and not self.modules:
+            table.missing("modules", "a plug-in comes from modules of the site")
+        if self.example and not self.example.startswith("$"):
+            table.fault("example", f"must begin with a `$VARIABLE` that the modules set, but is {self.example!r}")
         for key in ("modules", "environ", "example", "arguments"):
-            if name not in PLUGINS and getattr(strategy, key):
-                entry.fault(key, f"is only for plug-ins: {', '.join(PLUGINS)}")
-        entry.done()
-        strategies.append(strategy)
-    return tuple(strategies)
+            if self.name not in PLUGINS and getattr(self, key):
+                table.fault(key, f"is only for plug-ins: {', '.join(PLUGINS)}")

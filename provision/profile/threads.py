@@ -1,11 +1,9 @@
 """The number of threads of an arch's ranks, and who sets it (`[archs.<arch>.threads]`)."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
-from provision.profile.reader import Reader
+from provision.profile.reader import Count, Environ
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,21 +15,8 @@ class Threads:
     (`KMP_…`).
     """
 
-    owner: Literal["module", "job"]
-    omp: int
-    inter: int
-    intra: int
-    environ: tuple[tuple[str, str], ...]
-
-
-def read_threads(table: Reader) -> Threads:
-    """Read `[archs.<arch>.threads]`."""
-    threads = Threads(
-        owner=table.choice("owner", ("module", "job"), "job"),
-        omp=table.integer("omp", 0),
-        inter=table.integer("inter", 0),
-        intra=table.integer("intra", 0),
-        environ=table.environment("environ"),
-    )
-    table.done()
-    return threads
+    owner: Literal["module", "job"] = "job"
+    omp: Count = 0
+    inter: Count = 0
+    intra: Count = 0
+    environ: Environ = ()

@@ -1,18 +1,30 @@
 """A stack with ranges (`[choose]` in `stacks/<stack>.toml`): of the stacks with locks that fit, the newest that works."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
-from provision.profile.patterns import NAME
-from provision.profile.reader import Faults, Reader
+from provision.profile.patterns import Name
+from provision.profile.reader import Faults, Reader, Rule
 
 RANGE = re.compile(r"(?:(?:>=|<=|==|!=|<|>|~=)\s*[0-9]{1,6}(?:\.[0-9]{1,6}){0,3}(?:\.\*)?\s*,?\s*){1,8}")
 KerasName = Literal["2", "3", "tf-keras"]
 TABLE = "choose"
+
+
+def not_a_range(text: str) -> str | None:
+    """What is wrong with a range that pip would not read: `~=2` and `>=2.*` have the form of one."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet
+
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        return f"{text!r} is not a range of versions, such as `>=2.13,<2.16`"
+    return None
+
+
+Range = Annotated[str, RANGE, Rule(not_a_range)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,11 +33,11 @@ class Wish:
 
     name: str
     summary: str
-    tensorflow: str
-    python: str | None
-    keras: KerasName | None
-    horovod: bool
-    program: str | None
+    tensorflow: Range
+    python: Range | None = None
+    keras: KerasName | None = None
+    horovod: bool = True
+    program: Name | None = None
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -39,42 +51,16 @@ def is_wish(data: Mapping[str, Any]) -> bool:
     return TABLE in data
 
 
-def _is_range(text: str) -> bool:
-    """Whether pip would read the text as a range: `~=2` and `>=2.*` look like one, but are not."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
-    try:
-        SpecifierSet(text)
-    except InvalidSpecifier:
-        return False
-    return True
-
-
 def read_wish(data: Mapping[str, Any], origin: str) -> Wish:
     """Read a parsed `stacks/<stack>.toml` with the table `[choose]`.
 
     Raises:
         ConfigError: the file has faults; the error lists each with its key path.
     """
-    faults = Faults(origin)
+    faults = Faults(origin, data)
     top = Reader(data, faults)
     table = top.table(TABLE, required=True)
-    keras = table.optional("keras")
-    if keras is not None and keras not in get_args(KerasName):
-        table.fault("keras", f"must be one of {', '.join(get_args(KerasName))}, but is `{keras}`")
-    wish = Wish(
-        name=top.text("name", pattern=NAME),
-        summary=top.text("summary"),
-        tensorflow=table.text("tensorflow", pattern=RANGE),
-        python=table.optional("python", pattern=RANGE),
-        keras=keras,  # type: ignore[arg-type]
-        horovod=table.flag("horovod", True),
-        program=table.optional("program", pattern=NAME),
-    )
-    for key, text in (("tensorflow", wish.tensorflow), ("python", wish.python)):
-        if text and not _is_range(text):
-            table.fault(key, f"{text!r} is not a range of versions, such as `>=2.13,<2.16`")
-    table.done()
+    wish = table.into(Wish, name=top.get("name", Name), summary=top.get("summary", str))
     top.done()
     faults.check(hint=f"edit `{origin}`")
     return wish

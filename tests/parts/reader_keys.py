@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, is_dataclass
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
 
-from provision.profile import site, stack
-from provision.profile.reader import Reader
+from provision.profile.reader import BAD, REQUIRED, Choices, Mark, Named, Reader, Via, parts_of
+from provision.profile.site import read_site
+from provision.profile.stack import read_stack
 
-TYPES = {
-    "text": "text",
-    "optional": "text",
-    "optional_choice": "text",
-    "texts": "list of texts",
-    "integer": "whole number",
-    "number": "number",
-    "flag": "true or false",
-    "environment": "table of variables",
-}
+WORDS = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 # Tables whose keys the author of a file chooses.
 NAMED = {
     "archs": "<arch>",
@@ -44,45 +35,33 @@ class Key:
     choices: tuple[str, ...]
 
 
-def _recording(keys: list[Key]) -> type[Reader]:
-    """A class of reader that writes down every key it is asked for."""
-
-    class Recording(Reader):
-        def table(self, key: str, *, required: bool = False) -> Reader:
-            inner = super().table(key, required=required)
-            return Recording(inner._data, inner._faults, inner._path, inner._environ)
-
-    def recorded(method: str) -> Callable[..., Any]:
-        original = getattr(Reader, method)
-        signature = inspect.signature(original)
-
-        def call(self: Reader, *args: Any, **options: Any) -> Any:
-            given = signature.bind(self, *args, **options).arguments
-            table, name = _generic(self._path), str(given["key"])
-            if method.startswith("optional"):
-                default: str | None = ""
-            elif method == "environment":
-                default = "{}"
-            elif method == "texts":
-                default = None if given.get("required") else "[]"
-            else:
-                default = None if given.get("default") is None else _toml(given["default"])
-            keys.append(
-                Key(
-                    table=table,
-                    name="<size>" if table.endswith("overlay_templates") else name,
-                    type=TYPES[method],
-                    default=default,
-                    choices=tuple(given.get("choices", ())),
-                )
-            )
-            return original(self, *args, **options)
-
-        return call
-
-    for method in TYPES:
-        setattr(Recording, method, recorded(method))
-    return Recording
+def _key(path: str, name: str, annotation: Any, default: Any) -> Key | None:
+    """The row of a key; None if it is a table of keys."""
+    kind, marks, optional = parts_of(annotation)
+    if Via in marks:
+        kind, more, _ = parts_of(marks[Via].kind)
+        marks = {**marks, **more}
+    if Named in marks or is_dataclass(kind) or get_origin(kind) in (dict, Mapping):
+        return None
+    item = kind
+    if Mark.ENVIRON in marks:
+        words = "table of variables"
+    elif get_origin(kind) is tuple:
+        item = parts_of(get_args(kind)[0])[0]
+        words = "list of texts"
+    else:
+        words = WORDS.get(kind, "text")
+    choices = get_args(item) if get_origin(item) is Literal else ()
+    absent = "" if optional else choices[0] if Choices in marks else None
+    shown = absent if default in (REQUIRED, BAD) or default is None else _toml(default)
+    table = _generic(path)
+    return Key(
+        table=table,
+        name="<size>" if table.endswith("overlay_templates") else name,
+        type=words,
+        default="{}" if Mark.ENVIRON in marks else shown,
+        choices=tuple(choices),
+    )
 
 
 def _generic(path: str) -> str:
@@ -92,6 +71,8 @@ def _generic(path: str) -> str:
 
 
 def _toml(value: object) -> str:
+    if isinstance(value, tuple):
+        return f"[{', '.join(map(_toml, value))}]"
     return str(value).lower() if isinstance(value, bool) else f'"{value}"' if isinstance(value, str) else str(value)
 
 
@@ -102,12 +83,18 @@ def keys_of(reader: str, data: Mapping[str, Any], monkeypatch: pytest.MonkeyPatc
         ConfigError: the document has a fault.
     """
     keys: list[Key] = []
-    module = {"site": site, "stack": stack}[reader]
-    monkeypatch.setattr(module, "Reader", _recording(keys))
+    original = Reader.get
+
+    def get(self: Reader, key: str, annotation: Any, default: Any = REQUIRED) -> Any:
+        row = _key(self._path, key, annotation, default)
+        keys.extend([row] if row else [])
+        return original(self, key, annotation, default)
+
+    monkeypatch.setattr(Reader, "get", get)
     if reader == "site":
-        site.read_site(data, "the examples of the page", {"PROVISION_ROOT": "/shared/provision"})
+        read_site(data, "the examples of the page", {"PROVISION_ROOT": "/shared/provision"})
     else:
-        stack.read_stack(data, "the examples of the page")
+        read_stack(data, "the examples of the page")
     return tuple(dict.fromkeys(keys))
 
 

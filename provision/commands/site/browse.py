@@ -80,12 +80,11 @@ def values_of(name: str) -> list[dict[str, Any]]:
     from provision.machine.configuration import shipped
     from provision.profile.extending import join, layer_of
     from provision.profile.provenance import nearest_source, read_sources, walk
-    from provision.profile.reader import Faults, Reader
 
     layers = shipped.profile_layers(name)
     documents = [data for data, _ in layers]
     data = join(documents)
-    sources = read_sources(Reader(data, Faults("")).table("sources"), data)
+    sources = read_sources(data)
     values = []
     for key, value in walk(data):
         if not key.startswith("sources."):

@@ -21,7 +21,7 @@ from parts.profiles import ARCHS, profile
 from provision.jobs.user_job import UserJob
 from provision.jobs.user_script import make_script
 from provision.machine.submission.render_jobs import render_user_job
-from provision.profile.container import read_container
+from provision.profile.container import Container
 from provision.profile.module_system import ModuleSystemName
 from provision.profile.reader import Faults, Reader
 from provision.profile.strategy import STRATEGIES, StrategyName
@@ -117,8 +117,7 @@ def test_the_plug_in_job_stops_if_the_modules_were_removed(script: str | None, t
 def test_shifter_gets_the_name_of_the_image(shellcheck: str, tmp_path: Path) -> None:
     site = profile("nersc-perlmutter")
     table = {"command": "shifter", "image": "nersc/tensorflow:ngc-23.03-tf2-v0"}
-    reader = Reader({"container": table}, Faults("x"))
-    site = dataclasses.replace(site, runtimes=("container",), container=read_container(reader.table("container")))
+    site = dataclasses.replace(site, runtimes=("container",), container=Reader(table, Faults("x")).into(Container))
     text = render_user_job(job("nersc-perlmutter", "gpu", "horovod", site=site))
     assert launched(text)[-1].strip() == 'shifter --image="$image" python -u "$script"'
     (tmp_path / "job.sh").write_text(text)
