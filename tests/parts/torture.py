@@ -24,7 +24,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -176,6 +176,10 @@ class Torture:
         found += root.glob("build/*/*")
         return sorted({str(path.relative_to(root)) for path in found}) + [f"process {pid}" for pid in self.running()]
 
+    def claims(self) -> set[str]:
+        """The claims of locks, of those that live and of others."""
+        return {path.name for path in self.site.root.glob("locks/*.lock.d/*")}
+
     def running(self) -> set[int]:
         """The processes that builds below this root started and that still run."""
         return marked_processes(MARK) & marked_processes("TINY_FOLDER", str(self.site.folder))
@@ -223,12 +227,14 @@ class Fault:
 
 def killed(torture: Torture, name: str, moment: str) -> list[str] | None:
     """A build that sends itself a signal at a moment."""
+    before = torture.claims()
     done = torture.build(TINY_KILL=f"{name}:{moment}")
-    return None if done.returncode == 0 else judge_end(torture, name, done.returncode, done.stderr)
+    return None if done.returncode == 0 else judge_end(torture, name, done.returncode, done.stderr, before)
 
 
 def killed_from_outside(torture: Torture, name: str, after_s: float) -> list[str] | None:
     """A build that gets a signal after some time."""
+    before = torture.claims()
     process = torture.site.start("build", "--site", "two")
     time.sleep(after_s)
     began = time.monotonic()
@@ -238,7 +244,7 @@ def killed_from_outside(torture: Torture, name: str, after_s: float) -> list[str
     except subprocess.TimeoutExpired:
         return [f"it did not end in 60 s: {what_it_does(torture, process)}"]
     slow = time.monotonic() - began > max(END_S, torture.seconds)  # a busy machine takes longer for everything
-    wrong = judge_end(torture, name, process.returncode, stderr) + (["it did not end in time"] if slow else [])
+    wrong = judge_end(torture, name, process.returncode, stderr, before) + (["it did not end in time"] if slow else [])
     return None if process.returncode == 0 and not wrong else wrong
 
 
@@ -336,13 +342,16 @@ def failed(torture: Torture, verb: str, number: int, at: int, *, ever: bool) -> 
     return [f"{when}: {line}" for line in wrong + run_again(torture, verb)]
 
 
-def judge_end(torture: Torture, name: str, code: int, stderr: str) -> list[str]:
-    """What is wrong about how a build ended: it was killed, or it tidied up, or it was done before."""
+def judge_end(torture: Torture, name: str, code: int, stderr: str, before: Collection[str]) -> list[str]:
+    """What is wrong about how a build ended: it was killed, or it tidied up, or it was done before.
+
+    The claims of earlier faults, `before`, stay if it ended before it took the lock.
+    """
     wrong = [] if code in (0, 130, -signal.SIGKILL, -signal.SIGTERM) else [f"it ended with {code}: {stderr[-500:]}"]
     if name == "SIGTERM" and code == 130:
         wrong += [] if " kept" in stderr else [f"it said {stderr[-300:]!r}"]
         wrong += [f"process {pid} runs on" for pid in torture.running()]
-        wrong += [f"the lock {path.name} is not free" for path in (torture.site.root / "locks").glob("*")]
+        wrong += [f"the claim {claim} was left" for claim in torture.claims() - set(before)]
     return wrong
 
 
