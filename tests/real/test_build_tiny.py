@@ -21,7 +21,7 @@ from parts.provision import Tool
 from parts.tiny import TAG, TinySite, make_site
 from parts.tiny_cluster import wait_for
 from parts.torture import STEPS
-from provision.machine.files.durable import sync_file_system
+from provision.machine.files.disk import sync_file_system
 
 pytestmark = pytest.mark.real
 

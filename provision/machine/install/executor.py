@@ -16,14 +16,12 @@ from typing import Any
 from provision.errors import CommandError, ProofError, ProvisionError
 from provision.launch.launchers import node_argv
 from provision.machine.files.archives import unpack
-from provision.machine.files.disk import disk_error, write
-from provision.machine.files.durable import sync_file_system
+from provision.machine.files.disk import disk_error, sync_file_system, write
 from provision.machine.files.file_tree import links_of, links_out
 from provision.machine.install.ranks import Ranks, loaded_environment
 from provision.machine.install.read_objects import inspect_objects
-from provision.machine.install.source_tree import apply_patches
+from provision.machine.install.source_tree import apply_patches, place_data
 from provision.machine.install.spack_steps import check_lock, run_spack, try_mpi
-from provision.machine.install.stray_data import place_data
 from provision.machine.network.ask_index import hidden_answers
 from provision.machine.network.fetching import fetch_packages
 from provision.machine.probes.installed_packages import PackageCounter

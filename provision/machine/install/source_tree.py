@@ -1,16 +1,21 @@
-"""Apply patches to an unpacked source package."""
+"""Files that are put right after they were unpacked: patches to a source package, and data that uv left aside."""
 
 from __future__ import annotations
 
 import io
 import logging
 import re
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 from provision.errors import CommandError
+from provision.machine.files.disk import write
 from provision.machine.files.own_files import open_own
 from provision.model.operation import PatchFile
+
+# What a wheel has below its data folder that belongs into site-packages (PEP 427).
+SCHEMES = ("purelib", "platlib")
 
 
 def apply_patches(folder: Path, patches: Sequence[PatchFile], log: Path) -> None:
@@ -41,3 +46,23 @@ def apply_patches(folder: Path, patches: Sequence[PatchFile], log: Path) -> None
         patch_ng.logger.removeHandler(handler)
         with open_own(log, append=True) as file:
             file.write(output.getvalue())
+
+
+def place_data(site_packages: Path) -> None:
+    """Move the files of `*.data/purelib` and `*.data/platlib` to where they belong, also in the packages' lists of files.
+
+    The wheel of `intel-tensorflow` 1.15.2 has its headers in `tensorflow-1.15.2.data/purelib`, and without them Horovod does not
+    compile. pip takes every folder `*.data` for one of data (23.2.1, `_internal/operations/install/wheel.py`,
+    `is_data_scheme_path`); uv takes the one with the wheel's own name (0.13.9).
+    """
+    for folder in (folder for scheme in SCHEMES for folder in site_packages.glob(f"*.data/{scheme}")):
+        shutil.copytree(folder, site_packages, symlinks=True, dirs_exist_ok=True)
+        start = f"{folder.parent.name}/{folder.name}/"
+        for record in site_packages.glob("*.dist-info/RECORD"):
+            before = record.read_text(encoding="utf-8")
+            after = "".join(line.removeprefix(start) for line in before.splitlines(keepends=True))
+            if after != before:
+                write(record, after)
+        shutil.rmtree(folder)
+        if not any(folder.parent.iterdir()):
+            folder.parent.rmdir()

@@ -20,6 +20,7 @@ from provision.machine.programs.run import capture
 from provision.machine.programs.shell import umask_of_shell
 from provision.model.facts import Facts
 from provision.model.surroundings import Folder, Surroundings
+from provision.profile.patterns import show_controls
 
 DRIVER_FILE = Path("/proc/driver/nvidia/version")
 SHARED_MEMORY = Path("/dev/shm")
@@ -181,3 +182,32 @@ def driver_version() -> str | None:
     text = read_regular(DRIVER_FILE, limit=1 << 16)[0].decode()
     found = re.search(r"Kernel Module(?: for \S+)?\s+(\d{1,6}(?:\.\d{1,6})+)", text)
     return found[1] if found else None
+
+
+def closed_to_others(path: str) -> str | None:
+    """The first folder on the way to the path, links followed, that other users cannot enter, or the path if they cannot read it.
+
+    The answer is a line such as `drwx------ /home/ada`; None if all users can read the path. Nobody else is asked, so lists of
+    access rights (ACLs) that give more are not seen; those that give less are.
+    """
+    for name in dict.fromkeys((os.path.abspath(path), os.path.realpath(path))):
+        steps = [*reversed(Path(name).parents), Path(name)]
+        for step in steps:
+            try:
+                mode = step.stat().st_mode
+            except OSError:
+                return None  # it is missing, which another probe reports
+            needed = stat.S_IXOTH if stat.S_ISDIR(mode) else stat.S_IROTH
+            if not mode & needed:
+                return f"{stat.filemode(mode)} {show_controls(str(step))}"
+    return None
+
+
+def closed_python(executable: str, root: str) -> tuple[str, ...]:
+    """Why other users cannot run this Python and its standard library; empty if they can, or cannot enter the root either."""
+    if closed_to_others(str(nearest_existing(Path(root)))):
+        return ()
+    program = Path(os.path.realpath(executable))
+    library = sorted(program.parent.parent.glob("lib*/python3*/os.py"))
+    closed = (closed_to_others(str(path)) for path in (executable, *library))
+    return tuple(dict.fromkeys(line for line in closed if line))

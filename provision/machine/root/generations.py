@@ -17,8 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from provision.errors import StoreError
-from provision.machine.files.disk import disk_error, sha256_of, write
-from provision.machine.files.durable import sync_folder, sync_tree
+from provision.machine.files.disk import disk_error, sha256_of, sync_folder, sync_tree, write
 from provision.machine.files.own_files import new_folder
 from provision.machine.files.who_may_write import user_name
 from provision.machine.sharing import locks

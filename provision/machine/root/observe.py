@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from provision.launch.modules import resolve_loaded
-from provision.machine.probes.other_users import closed_python
+from provision.machine.probes.look_around import closed_python
 from provision.machine.probes.probe import Probes, cpu
 from provision.machine.root.spack import find_spack, seconds_before
 from provision.machine.root.store import Store

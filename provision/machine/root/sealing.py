@@ -14,8 +14,7 @@ from pathlib import Path
 
 from provision import __version__
 from provision.errors import StoreError
-from provision.machine.files.disk import disk_error, record_error, sha256_of, write
-from provision.machine.files.durable import sync_folder
+from provision.machine.files.disk import disk_error, record_error, sha256_of, sync_folder, write
 from provision.machine.files.file_tree import first_of, make_read_only, measure, packages_beside
 from provision.machine.files.who_may_write import user_name
 from provision.machine.probes.installed_packages import installed_versions

@@ -20,9 +20,8 @@ from provision.machine.files.beneath import change_mode, change_modes
 from provision.machine.files.disk import JSON, disk_error, names_in, write
 from provision.machine.files.who_may_write import user_name
 from provision.machine.probes.look_around import look_into, nearest_existing
-from provision.machine.root.downloads import Downloads
+from provision.machine.root.caches import Downloads, Wheels
 from provision.machine.root.generations import Generations
-from provision.machine.root.wheels import Wheels
 from provision.machine.sharing.locks import Lock, Waiting, held, holder, is_left
 from provision.machine.sharing.shared_root import LEFT, SharedRoot
 from provision.model.facts import Place

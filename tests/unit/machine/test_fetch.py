@@ -16,7 +16,7 @@ from provision.backends.venv.wheelhouse import download_argv, platform_tags
 from provision.errors import EXIT_USAGE, StoreError
 from provision.machine.network import fetching
 from provision.machine.network.data_files import mnist
-from provision.machine.root.downloads import Downloads
+from provision.machine.root.caches import Downloads
 from provision.machine.root.store import Store
 from provision.machine.sharing.shared_root import SharedRoot
 from provision.model.facts import Existing

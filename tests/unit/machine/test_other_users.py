@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from parts.users import VICTIM, Users
-from provision.machine.probes.other_users import closed_python, closed_to_others
+from provision.machine.probes.look_around import closed_python, closed_to_others
 
 
 def make_python(folder: Path) -> Path:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from parts.tiny import make_wheel
-from provision.machine.install.stray_data import place_data
+from provision.machine.install.source_tree import place_data
 
 HEADER = "stray_core/include/core/op.h"
 
