@@ -11,7 +11,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -26,7 +26,7 @@ from provision.machine.probes.probe_gpu import Gpus, MissingError
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import find_program
 from provision.model.facts import CompilerFacts, Cpu, GpuFacts, Interpreter, MpiFacts
-from provision.model.problem import Problem, ProblemKind
+from provision.model.problem import Problem
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import Stack
@@ -52,57 +52,53 @@ class Probes:
     key: str = "modules"
     """The key of the arch that names its modules: those of a build, or `provided`."""
 
-    def problem(self, kind: ProblemKind, subject: str, message: str, hint: str, evidence: Sequence[str] = ()) -> None:
-        """Report something that is missing."""
-        self.problems.append(Problem(kind=kind, subject=subject, message=message, hint=hint, evidence=tuple(evidence)))
-
     def environment(self) -> dict[str, str]:
         """The cleaned environment with the arch's modules loaded; a module that cannot be loaded is a problem."""
-        system, init = self.site.modules, self.site.modules.init or ""
-        clean = unloaded(system)
-        if system.name == "none":
+        clean = unloaded(self.site.modules)
+        if self.site.modules.name == "none":
             return clean
+        loaded = self.ask("modules", "", lambda: self._loaded(clean))
+        return clean if loaded is None else loaded
+
+    def _loaded(self, clean: Mapping[str, str]) -> dict[str, str]:
+        system, init, arch, origin = self.site.modules, self.site.modules.init or "", self.arch, self.site.origin
         if not is_file(init):
-            self.problem(
-                "missing",
-                "modules",
-                f"the module system's init file `{init}` does not exist",
-                f"set `modules.init` in `{self.site.origin}`; search with `ls /usr/share/*/init/bash /usr/share/*/*/init/bash`",
-            )
-            return clean
+            message = f"the module system's init file `{init}` does not exist"
+            hint = f"set `modules.init` in `{origin}`; search with `ls /usr/share/*/init/bash /usr/share/*/*/init/bash`"
+            raise MissingError("missing", message, hint, [])
         try:
-            return environment_after(load_script(system, self.arch.modules, unload=self.arch.unload), clean)
+            return environment_after(load_script(system, arch.modules, unload=arch.unload), clean)
         except CommandError as error:
             failed = failed_module(error.evidence)
-            if failed:
-                self._report_module(failed, error.evidence, clean)
-            else:
+            if not failed:
                 hint = f"run `source {init}` and read its messages"
-                self.problem("broken", "modules", f"{error.message}: `{init}`", hint, error.evidence[-8:])
-        return clean
-
-    def _report_module(self, failed: str, messages: Sequence[str], clean: Mapping[str, str]) -> None:
-        where = f"`archs.{self.arch.name}.{self.key}` in `{self.site.origin}`"
-        near, hint = what_to_load(self.site, failed, where, clean)
-        self.problem(
-            "missing",
-            "modules",
-            f"module `{failed}` of arch `{self.arch.name}` cannot be loaded{near}",
-            hint,
-            [
-                *(f"searched: {path}" for path in self.site.modules.path),
-                *[line for line in messages if not line.startswith(FAILED_MODULE)][:6],
-            ],
-        )
+                raise MissingError("broken", f"{error.message}: `{init}`", hint, error.evidence[-8:]) from error
+            near, hint = what_to_load(self.site, failed, f"`archs.{arch.name}.{self.key}` in `{origin}`", clean)
+            messages = [line for line in error.evidence if not line.startswith(FAILED_MODULE)][:6]
+            raise MissingError(
+                "missing",
+                f"module `{failed}` of arch `{arch.name}` cannot be loaded{near}",
+                hint,
+                [*(f"searched: {path}" for path in system.path), *messages],
+            ) from error
 
     def ask(self, subject: str, hint: str, probe: Callable[[], T]) -> T | None:
         """The answer of a probe; None if something is missing, which is a problem. `hint` is for a program that does not run."""
         try:
             return probe()
-        except MissingError as missing:
-            self.problem(missing.kind, subject, missing.message, missing.hint, missing.evidence)
         except CommandError as error:
-            self.problem("broken", subject, error.message, hint, error.evidence)
+            missing = MissingError("broken", error.message, hint, error.evidence)
+        except MissingError as error:
+            missing = error
+        self.problems.append(
+            Problem(
+                kind=missing.kind,
+                subject=subject,
+                message=missing.message,
+                hint=missing.hint,
+                evidence=tuple(missing.evidence),
+            )
+        )
         return None
 
     def python(self, stack: Stack, environ: Mapping[str, str]) -> Interpreter | None:
