@@ -29,15 +29,13 @@ from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.installer_environ import installer_environ
 from provision.machine.programs.run import Result, stream
 from provision.machine.programs.secrets_here import secrets_here
-from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.machine.root.publishing import Publisher
-from provision.machine.root.sealing import seal
+from provision.machine.root.sealing import seal, write_candidate
 from provision.machine.root.store import Store
 from provision.machine.sharing.locks import Lock
 from provision.model.child_environ import Needs
 from provision.model.description import Description
 from provision.model.event import Event, Listener
-from provision.model.layout import KINDS, modulefile_path
 from provision.model.operation import (
     CheckSpackLock,
     Command,
@@ -205,7 +203,8 @@ class Executor:
             case Inspect():
                 self._inspect(run, operation)
             case WriteCandidate():
-                self._write_candidate()
+                write_candidate(self.store, self.plan.environment, self.plan.modulefile, UNPROVED, UNPROVED)
+                self._describe()
             case Prove():
                 self._prove(run, operation)
             case Seal():
@@ -271,14 +270,6 @@ class Executor:
                 log=str(run.log),
                 kind="inspection",
             )
-
-    def _write_candidate(self) -> None:
-        env, module = self.plan.environment, self.plan.modulefile
-        for kind in KINDS:
-            path = modulefile_path(self.store.layout.candidate(env, kind), kind, module.name, module.version)
-            write(Path(path), emit_modulefile(module, kind, UNPROVED))
-        write(Path(self.store.layout.records_folder(env)) / "activate.sh", emit_modulefile(module, "sh", UNPROVED))
-        self._describe()
 
     def _describe(self, *, again: bool = True) -> None:
         """Write what `publish`, and hints before it, need to know of the environment; without `again` only if it is missing."""

@@ -26,6 +26,7 @@ from provision.machine.sharing.claims import utc_now
 from provision.model.description import Description
 from provision.model.layout import KINDS, EnvironmentId, modulefile_path
 from provision.model.manifest import FILES, HEAD, ManifestHead, write_files
+from provision.model.modulefile import Modulefile
 from provision.model.proof_result import ProofResult
 from provision.model.record import Record
 from provision.model.verdict import Check
@@ -66,7 +67,8 @@ def seal(
         write(records / FILES, text)
         if store.shared.admins.group() is not None:
             store.shared.make(records / "tests", below=records)
-        _write_modulefiles(store, env, record)
+        module = read_description(store, env).modulefile
+        write_candidate(store, env, module, record.proof, f"{record.proof}; not published")
         write_bill(record, records)
         head = ManifestHead(
             files=len(own),
@@ -85,13 +87,12 @@ def seal(
     return record
 
 
-def _write_modulefiles(store: Store, env: EnvironmentId, record: Record) -> None:
-    """What loads the environment without publishing it: for shells without a module system, and for pilots."""
-    module = read_description(store, env).modulefile
-    write(Path(store.layout.records_folder(env)) / "activate.sh", emit_modulefile(module, "sh", record.proof))
+def write_candidate(store: Store, env: EnvironmentId, module: Modulefile, proof: str, of_candidate: str) -> None:
+    """What loads the environment without publishing it: for its proof, shells without a module system, and pilots."""
+    write(Path(store.layout.records_folder(env)) / "activate.sh", emit_modulefile(module, "sh", proof))
     for kind in KINDS:
         path = modulefile_path(store.layout.candidate(env, kind), kind, module.name, module.version)
-        write(Path(path), emit_modulefile(module, kind, f"{record.proof}; not published"))
+        write(Path(path), emit_modulefile(module, kind, of_candidate))
 
 
 def hashes_of_records(records: Path) -> dict[str, str]:
