@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from provision.model.problem import Problem
     from provision.profile.arch import Arch
     from provision.profile.site import Site
+    from provision.schedulers.node_kind import Cluster
 
 MARKS: dict[State, str] = {"good": "✓", "note": "!", "bad": "✗"}
 
@@ -38,7 +39,7 @@ def run(args: argparse.Namespace) -> Outcome:
         Observation(group="site", state="good", message=f"`{site.name}`: {site.title or site.origin} ({site.origin})")
     ]
     observations += _configuration(make_target(site, args.arch or site.archs[0].name, args.stack), args.stack)
-    observations += _scheduler(site)
+    observations += _scheduler(site, args.stack)
     observations += _root(site)
     observations += look_at_container(site)
     for arch in [site.arch(args.arch)] if args.arch else site.archs:
@@ -90,65 +91,90 @@ def _of(group: str, problem: Problem, state: State = "bad") -> Observation:
     return Observation(group=group, state=state, message=problem.message, evidence=problem.evidence, hint=problem.hint)
 
 
-def _scheduler(site: Site) -> list[Observation]:
-    """Check that the scheduler answers and has the queues that the archs name."""
+# Where a profile says what a job of a build asks for.
+KEYS = {"nodes": "proof.nodes", "gpus": "gpu", "cpus": "job.cpus_per_task"}
+
+
+def _scheduler(site: Site, stack: str | None) -> list[Observation]:
+    """Check that the scheduler answers, and that it would start the jobs of builds and their ranks."""
     from provision.errors import CommandError
-    from provision.machine.probes.ask_scheduler import known_queues
+    from provision.machine.probes.ask_scheduler import cluster
     from provision.schedulers import TITLES
 
     if site.scheduler.name == "none":
         return [Observation(group="scheduler", state="good", message="none: builds run on this machine")]
     title = TITLES[site.scheduler.name]
     try:
-        there = known_queues(site.scheduler.name)
+        there = cluster(site.scheduler.name)
     except CommandError as error:
         hint = error.hint or f"run this on a machine with {title}"
         return [Observation(group="scheduler", state="bad", message=error.message, evidence=error.evidence, hint=hint)]
     kind = "partition" if site.scheduler.name == "slurm" else "queue"
-    observations = [
-        Observation(
-            group="scheduler",
-            state="good",
-            message=f"{title} answers" + (f"; {kind}s: {', '.join(there)}" if there else ""),
-        )
-    ]
+    names = ", ".join(queue.name for queue in there.queues)
+    message = f"{title} answers" + (f"; {kind}s: {names}" if names else "")
+    observations = [Observation(group="scheduler", state="good", message=message)]
     for arch in site.archs:
-        if there and arch.job.partition and arch.job.partition not in there:
+        for problem in _misfits_of_build(site, arch, stack, there):
+            place = f"archs.{arch.name}.{KEYS.get(problem.subject, f'job.{problem.subject}')}"
+            value = f" to `{problem.accepted}`" if problem.accepted else ""
             observations.append(
                 Observation(
                     group="scheduler",
                     state="bad",
-                    message=f"arch `{arch.name}` names the {kind} `{arch.job.partition}`, which {title} does not have",
-                    hint=f"set `archs.{arch.name}.job.partition` in `{site.origin}` to one of {', '.join(there)}",
+                    message=f"arch `{arch.name}`: {problem.message}",
+                    evidence=problem.evidence,
+                    hint=f"set `{place}` in `{site.origin}`{value}",
                 )
             )
-    return observations + (_launchers(site) if site.scheduler.name == "slurm" else [])
+    return observations + (_launchers(site, there.mpi) if site.scheduler.name == "slurm" else [])
 
 
-def _launchers(site: Site) -> list[Observation]:
-    """Check that srun knows the `--mpi` type that the archs name: with a wrong one every rank is rank 0 of 1."""
+def _misfits_of_build(site: Site, arch: Arch, stack: str | None, there: Cluster) -> tuple[Problem, ...]:
+    """Why the scheduler would refuse or never start the job that builds for an arch. A site without builds has none."""
+    from provision.jobs.on_cluster import misfits
+    from provision.jobs.scheduler_request import batch_for
+    from provision.proof.proof_shape import proof_shape
+
+    shape = proof_shape(site, arch, make_target(site, arch.name, stack).stack)
+    return misfits(batch_for(site, arch, shape, name="build"), there)
+
+
+def _launchers(site: Site, default: str | None) -> list[Observation]:
+    """Check that srun knows the type of MPI that an arch names, or has one: with a wrong one every rank is rank 0 of 1."""
     from provision.machine.probes.ask_scheduler import mpi_types
 
-    asked = {
-        option.partition("=")[2]: arch.name
+    by_srun = {
+        arch.name: next((one.partition("=")[2] for one in arch.launcher.options if one.startswith("--mpi=")), None)
         for arch in site.archs
-        for option in arch.launcher.options
-        if arch.launcher.name == "srun" and option.startswith("--mpi=")
+        if arch.launcher.name == "srun" and "SLURM_MPI_TYPE" not in dict(arch.environ)
     }
-    there = mpi_types() if asked else ()
-    if asked and not there:
+    there = mpi_types() if by_srun else ()
+    if any(by_srun.values()) and not there:
         message, hint = "`srun --mpi=list` lists no type of MPI", "run this on a machine with Slurm"
         return [Observation(group="scheduler", state="bad", message=message, hint=hint)]
-    return [
-        Observation(
-            group="scheduler",
-            state="bad",
-            message=f"arch `{name}` starts ranks with `srun --mpi={kind}`, which this Slurm does not have",
-            hint=f"set `archs.{name}.launcher.options` in `{site.origin}` to one of {', '.join(there)}",
-        )
-        for kind, name in asked.items()
-        if kind not in there
-    ]
+    observations = []
+    for name, kind in by_srun.items():
+        place = f"set `archs.{name}.launcher.options` in `{site.origin}`"
+        if kind is not None and kind not in there:
+            observations.append(
+                Observation(
+                    group="scheduler",
+                    state="bad",
+                    message=f"arch `{name}` starts ranks with `srun --mpi={kind}`, which this Slurm does not have",
+                    hint=f"{place} to one of {', '.join(there)}",
+                )
+            )
+        elif kind is None and default == "none":
+            observations.append(
+                Observation(
+                    group="scheduler",
+                    state="note",
+                    message=f"arch `{name}` starts ranks with `srun` without `--mpi=`, and this Slurm has no default for it",
+                    evidence=("`MpiDefault` of `scontrol show config` is none: ranks may not find each other",),
+                    hint=f"{place} to the type of the MPI: `--mpi=` and one of {', '.join(there)}",
+                )
+            )
+    return observations
 
 
 def _root(site: Site) -> list[Observation]:

@@ -43,13 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--all", action="store_true", help="prove every environment that users load; with --arch, of that arch"
     )
     parser.add_argument(
-        "--submit", action="store_true", help="with --all: one job for each arch, followed in one table"
+        "--submit",
+        action="store_true",
+        help="prove it in a job, with --all in one for each arch, followed in one table",
     )
     parser.add_argument("--no-wait", action="store_true", help="with --submit: print the job IDs and exit")
     add_account(parser, when="with --submit: ")
-    parser.add_argument(
-        "--events", metavar="FILE", help="with --all: write every event to this file, one JSON object per line"
-    )
+    parser.add_argument("--events", metavar="FILE", help="write every event to this file, one JSON object per line")
     add_target(parser)
 
 
@@ -75,16 +75,13 @@ def run(args: argparse.Namespace) -> Outcome:
             "`--stack` needs `--provided`: an environment has its own stack",
             hint=f"`provision test {args.environment or '--all'}`",
         )
-    if not args.all:
-        refuse_unused(
-            args,
-            (("--submit", args.submit), ("--no-wait", args.no_wait), ("--events", args.events)),
-            "`--all` is not given",
-        )
+    if args.provided:
+        used_by_others = (("--submit", args.submit), ("--no-wait", args.no_wait), ("--events", args.events))
+        refuse_unused(args, used_by_others, "`--provided` is given")
     if not args.submit:
         refuse_unused(args, (("--no-wait", args.no_wait), ("--account", args.account)), "`--submit` is not given")
     site = shipped.load_site(args.site)
-    if args.all:
+    if args.all or args.submit or args.events:
         from provision.commands.shared.prove_all import prove_all
 
         return prove_all(args, site)
@@ -131,7 +128,7 @@ def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[s
             evidence=[f"`archs.{arch.name}.provided` in `{site.origin}` is empty"],
             hint=f"list the modules there, or run `provision build --site {site.typed} --arch {arch.name}`",
         )
-    refuse_outside_job(site)
+    refuse_outside_job(site, None)
     environ = provided_environment(site, arch)
     python = which("python", path=environ.get("PATH")) or which("python3", path=environ.get("PATH"))
     if python is None:

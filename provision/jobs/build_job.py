@@ -15,9 +15,11 @@ from typing import Any
 from provision.errors import ConfigError
 from provision.jobs.limits import refuse
 from provision.jobs.scheduler_request import batch_for
+from provision.jobs.script import forget_line
 from provision.knowledge.index_settings import is_index_setting
 from provision.model.batch import Batch, Directive
 from provision.model.plan import Plan, held
+from provision.model.quoting import Code
 from provision.model.request import Request
 from provision.planning.preflight import refuse_runtime
 from provision.profile.arch import Arch
@@ -62,6 +64,7 @@ class BuildScript:
     environment: str
     directives: tuple[Directive, ...]
     umask: str
+    forget: Code | None
     environ: tuple[tuple[str, str], ...]
     job_id: str
     submit_folder: str | None
@@ -106,16 +109,16 @@ def build_script(
 
 
 def proof_script(
-    site: Site, arch: Arch, stacks: Sequence[Stack], submitter: Submitter, account: str | None
+    site: Site, arch: Arch, stacks: Sequence[Stack], submitter: Submitter, account: str | None, env: str | None = None
 ) -> BuildScript:
-    """The job that proves again, on a node of the arch, all published environments of these stacks.
+    """The job that proves again, on a node of the arch, all published environments of these stacks, or only `env`.
 
     Raises:
         ConfigError: the site has no scheduler, or would not take such a job.
     """
 
     def size(stack: Stack) -> tuple[int, int]:
-        shape = proof_shape(arch, stack)
+        shape = proof_shape(site, arch, stack)
         return (shape.nodes * shape.ranks_per_node, shape.cpus_per_rank)
 
     script = _script(
@@ -124,15 +127,15 @@ def proof_script(
         max(stacks, key=size),
         submitter,
         account=account,
-        environment=f"all published environments of {arch.name}",
-        name=f"provision-test-{arch.name}",
+        environment=env or f"all published environments of {arch.name}",
+        name="-".join(("provision-test", *(env or arch.name).split("/"))),
         plan=None,
     )
     origin = os.path.normpath(os.path.join(submitter.folder, site.origin))
     return dataclasses.replace(
         script,
-        command=f"provision test --all --submit --site {site.typed} --arch {arch.name}",
-        arguments=("--all", "--site", origin, "--arch", arch.name),
+        command=f"provision test {env or '--all'} --submit --site {site.typed} --arch {arch.name}",
+        arguments=(env or "--all", "--site", origin, "--arch", arch.name),
     )
 
 
@@ -194,14 +197,16 @@ def _script(
     # A script that is made from the profile alone is for another machine, which has its own settings.
     settings = {name: value for name, value in sorted(submitter.environ.items()) if value and is_index_setting(name)}
     settings = settings if plan else {}
+    directives = scheduler.directives(batch)
     return BuildScript(
         name=name,
         scheduler=site.scheduler.name,
         command=f"provision job build --site {site.typed} --arch {arch.name}{profile}",
         submit=scheduler.SUBMIT,
         environment=environment,
-        directives=scheduler.directives(batch),
+        directives=directives,
         umask=site.files.umask,
+        forget=forget_line(site.scheduler.name, directives),
         environ=(*_carried(site, submitter.environ), *_proxies(site, settings), *proof_environ(site, arch, stack)),
         job_id=scheduler.JOB_ID,
         submit_folder=None if scheduler.STARTS_IN_SUBMIT_FOLDER else scheduler.SUBMIT_FOLDER,
@@ -221,7 +226,7 @@ def build_batch(site: Site, arch: Arch, stack: Stack, name: str, jobs: str, acco
     Raises:
         ConfigError: the site would not accept such a job; the error has every reason.
     """
-    batch = batch_for(site, arch, proof_shape(arch, stack), name=name, folder=jobs, account=account)
+    batch = batch_for(site, arch, proof_shape(site, arch, stack), name=name, folder=jobs, account=account)
     refuse(site, arch, batch)
     return batch
 

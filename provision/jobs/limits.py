@@ -27,10 +27,10 @@ OPTION_SPELLINGS: dict[str, tuple[str, ...]] = {
 }
 
 
-def says(batch: Batch, word: str) -> bool:
-    """Whether a job has this key of `[archs.<arch>.job]`, as a value or as one of its options."""
+def says(batch: Batch, word: str, *, typed: bool = True) -> bool:
+    """Whether a job has this key of `[archs.<arch>.job]`, as one of its options or, if `typed`, as a value."""
     options = (*batch.scheduler.options, *batch.options, *batch.extra)
-    return bool(getattr(batch, word)) or any(option.startswith(OPTION_SPELLINGS[word]) for option in options)
+    return (typed and bool(getattr(batch, word))) or any(one.startswith(OPTION_SPELLINGS[word]) for one in options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
+from provision.knowledge.srun_variables import OF_A_JOB, OF_A_STEP, SPELT
 from provision.launch.modules import reset_lines, unload_lines
 from provision.model.batch import Directive
 from provision.model.quoting import Code, bash, comment, quote_inside
 from provision.profile.module_system import ModuleSystem
+from provision.profile.scheduler import SchedulerName
 
 
 def header(directives: tuple[Directive, ...], behind: bool) -> tuple[Code, ...]:
@@ -33,6 +37,17 @@ def _option(directive: Directive) -> str:
     """The option without its value, which a user may change: `-n`, or `-l walltime` of PBS."""
     _, option, *rest = directive.line.split()
     return f"{option} {rest[0].partition('=')[0]}" if option in ("-l", "-W") and rest else option
+
+
+def forget_line(scheduler: SchedulerName, directives: tuple[Directive, ...]) -> Code | None:
+    """The line that unsets what srun would obey beside its options, but for what sbatch sets for these directives."""
+    if scheduler != "slurm":
+        return None
+    options = [re.split("[= ]", directive.line.split(maxsplit=1)[1])[0] for directive in directives]
+    set_here = {SPELT.get(option, option.removeprefix("--").replace("-", "_").upper()) for option in options}
+    names = [name for name in OF_A_JOB if name not in set_here]
+    groups = (OF_A_STEP, names[: len(names) // 2], names[len(names) // 2 :])
+    return Code("unset " + " \\\n  ".join(f"SLURM_{{{','.join(group)}}}" for group in groups))
 
 
 def module_lines(

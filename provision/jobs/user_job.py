@@ -11,7 +11,8 @@ from provision.errors import ConfigError
 from provision.jobs.scheduler_request import batch_for
 from provision.knowledge.tensorflow_modules import tensorflow_module
 from provision.knowledge.versions import release
-from provision.launch.rank_threads import INTER, INTRA, OMP, cpus_of_node, job_environ, parts_of_node
+from provision.launch.available_modules import describe
+from provision.launch.rank_threads import INTER, INTRA, OMP, cpus_of_rank, job_environ, parts_of_node
 from provision.model.batch import Batch
 from provision.model.shape import Shape
 from provision.profile.arch import Arch
@@ -89,7 +90,11 @@ class UserJob:
         """The modules of the site with which the job gets TensorFlow if its runtime is `modules`."""
         if self.kind in PLUGINS:
             return self.site.strategy(self.kind).modules
-        return self.site_modules or self.arch.provided
+        if self.site_modules or self.kind == "horovod":
+            return self.site_modules or self.arch.provided
+        # Only Horovod's jobs need its module, which may be of other versions, or gone.
+        others = tuple(name for name in self.arch.provided if describe(name).subject != "horovod")
+        return others if tensorflow_module(others) else self.arch.provided
 
     @property
     def alone(self) -> bool:
@@ -164,19 +169,19 @@ def shape_of(job: UserJob) -> Shape:
     return Shape(
         nodes=job.nodes or (1 if job.alone else arch.proof.nodes),
         ranks_per_node=ranks,
-        cpus_per_rank=job.cpus or _cpus(job.site, arch, ranks, gpus),
+        cpus_per_rank=job.cpus or _cpus(job, ranks, gpus),
         gpus_per_node=gpus,
         devices=max(1, gpus // ranks),
     )
 
 
-def _cpus(site: Site, arch: Arch, ranks: int, gpus: int) -> int:
-    """The CPUs of a rank: those that belong to its GPUs, or its share of the node."""
-    per_task, node_cpus = arch.job.cpus_per_task, cpus_of_node(site, arch)
-    if arch.gpu is not None:
-        per_gpu = per_task or node_cpus // arch.gpu.per_node
-        return per_gpu * max(1, gpus // ranks)
-    return per_task or node_cpus // ranks
+def _cpus(job: UserJob, ranks: int, gpus: int) -> int:
+    """The CPUs of a rank. Without GPUs a job is a test, for which those of one GPU are enough where nodes are shared."""
+    nodes = nodes_of(job)
+    share = cpus_of_rank(job.site, nodes, ranks, gpus)
+    if job.arch.gpu is None or job.use_gpu or nodes.job.exclusive:
+        return share
+    return min(share, cpus_of_rank(job.site, job.arch, 1)) or share
 
 
 def _runtime(job: UserJob) -> Runtime:
@@ -202,8 +207,13 @@ def _batch(job: UserJob, shape: Shape) -> Batch:
     """What the job asks its scheduler for."""
     name = job.name or f"{job.kind}-{job.arch.name}"
     batch = batch_for(job.site, nodes_of(job), shape, name=name, time=job.time, account=job.account, queue=job.queue)
+    scheduler = batch.scheduler
+    if scheduler.gpus == "gpus-per-task" and job.arch.launcher.name in FAMILIES:
+        # Its daemon is the one task of a node: with a GPU for each task, all ranks of that node would get the first GPU.
+        scheduler = replace(scheduler, gpus="gpus-per-node")
     return replace(
         batch,
+        scheduler=scheduler,
         memory=job.memory if job.memory and MEMORY.fullmatch(job.memory) else batch.memory,  # a wrong one is refused
         qos=job.qos or batch.qos,
         constraint=job.constraint or batch.constraint,

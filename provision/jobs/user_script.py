@@ -10,7 +10,7 @@ import textwrap
 from dataclasses import dataclass, replace
 
 from provision.errors import ConfigError
-from provision.jobs.script import header, meanings, module_lines
+from provision.jobs.script import forget_line, header, meanings, module_lines
 from provision.jobs.user_job import Decision, UserJob, decide, unstaged
 from provision.jobs.user_job_checks import refuse_user_job
 from provision.launch.launchers import RANK_VARIABLES, launch_argv, node_argv
@@ -59,9 +59,14 @@ class Script:
     shape: Shape
     runtime: Runtime
     scheduler: SchedulerInterface
+    batch: Batch
     header: tuple[Code, ...]
     meanings: tuple[Code, ...]
+    forget: Code | None
+    """The line that unsets what the shell that submits the script would leave to srun."""
     exports: tuple[tuple[str, str], ...]
+    proxies: tuple[tuple[str, str], ...]
+    """The variables through which the nodes reach the internet."""
     modules: tuple[Code, ...]
     loaded: tuple[str, ...]
     """The modules that must be loaded after these lines."""
@@ -116,9 +121,12 @@ def make_script(job: UserJob) -> Script:
         shape=shape,
         runtime=runtime,
         scheduler=scheduler,
+        batch=batch,
         header=(*header(directives, scheduler.COMMENTS_BEHIND), *_staging(job)),
         meanings=meanings(directives, scheduler.COMMENTS_BEHIND),
+        forget=forget_line(job.site.scheduler.name, directives),
         exports=exports,
+        proxies=_proxies(job),
         modules=_load_lines(job, runtime),
         loaded=_loaded(job, runtime),
         output=_output(job),
@@ -134,6 +142,11 @@ def make_script(job: UserJob) -> Script:
         reverses_gpus=_reverses_gpus(decision),
         home=home[1] if home else None,
     )
+
+
+def _proxies(job: UserJob) -> tuple[tuple[str, str], ...]:
+    """The variables of the proxy of the nodes. Workers of `multiworker` connect by gRPC, which a proxy would intercept."""
+    return job.site.network.environ if job.site.network.compute == "proxy" and job.kind != "multiworker" else ()
 
 
 def container_of_job(job: UserJob) -> Container | None:
@@ -239,7 +252,11 @@ def _launch(decision: Decision, variables: tuple[str, ...]) -> Code:
         nodes=shape.nodes,
         ranks_per_node=shape.ranks_per_node,
         cpus=shape.cpus_per_rank,
-        environ=[bash('"%s=${%s:-}"', variable(name), variable(name)) for name in variables],
+        environ=[
+            *(bash('"%s=${%s:-}"', variable(name), variable(name)) for name in variables),
+            # The profile's own, not the user's, which may have a password: everybody reads command lines.
+            *(f"{name}={value}" for name, value in _proxies(job)),
+        ],
     )
     return NEXT_LINE.join((*_lines(argv), *_lines(program)))
 

@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from provision.knowledge.index_settings import is_installer_setting
+from provision.knowledge.srun_variables import OF_A_STEP
 from provision.knowledge.toolchains import generation
 from provision.knowledge.versions import release
 from provision.model.quoting import Code, bash
@@ -56,6 +57,7 @@ DROPPED_VARIABLES = (
     "PROVISION_ENVIRONMENT",
     # With this variable Horovod's CMake links oneCCL, whatever HOROVOD_CPU_OPERATIONS is.
     "CCL_ROOT",
+    *(f"SLURM_{name}" for name in OF_A_STEP),
 )
 DROPPED_PREFIXES = ("HOROVOD_", "VIRTUALENV_", "CMAKE_")
 
@@ -106,12 +108,18 @@ def activate_script(activate: str) -> Code:
     return LINES.join((STRICT, SEND_STDOUT_TO_STDERR, bash(". %s", activate), PRINT_ENVIRON, NOTHING))
 
 
+def start_lines(system: ModuleSystem) -> tuple[Code, Code]:
+    """Bash that makes the command `module`. The last command of an init file may be false, so the command is what counts."""
+    missing = bash("echo %s >&2; exit 1", f"`{system.init}` does not define the command `module`")
+    return bash("source %s || true", system.init or ""), bash("command -v module >/dev/null || { %s; }", missing)
+
+
 def purge_script(system: ModuleSystem) -> Code:
     """Bash that unloads the caller's modules, using the caller's module state, and prints the remaining environment.
 
     Dropping only the state would keep what the modules did: their PATH entries and variables.
     """
-    lines = (NEARLY_STRICT, SEND_STDOUT_TO_STDERR, bash("source %s", system.init or ""))
+    lines = (NEARLY_STRICT, SEND_STDOUT_TO_STDERR, *start_lines(system))
     return LINES.join((*lines, Code("module --force purge || module purge"), PRINT_ENVIRON, NOTHING))
 
 
@@ -151,7 +159,7 @@ def load_script(
     lines = [
         NEARLY_STRICT,
         SEND_STDOUT_TO_STDERR,
-        bash("source %s", system.init or ""),
+        *start_lines(system),
         *reset_lines(system),
         *(bash("module use %s", path) for path in reversed((*extra_path, *system.path))),
     ]

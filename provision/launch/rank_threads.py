@@ -42,6 +42,14 @@ def cpus_of_node(site: Site, arch: Arch) -> int:
     return 0 if node is None else node.threads if site.scheduler.cpu == "thread" else node.cores
 
 
+def cpus_of_rank(site: Site, arch: Arch, ranks: int, gpus: int = 0) -> int:
+    """The CPUs of one of these ranks on a node, of the GPUs that it uses or its share of the node; 0: nothing is known."""
+    per_task, node_cpus = arch.job.cpus_per_task, cpus_of_node(site, arch)
+    if arch.gpu is not None:
+        return (per_task or node_cpus // arch.gpu.per_node) * max(1, gpus // ranks)
+    return per_task or node_cpus // ranks
+
+
 def rank_threads(arch: Arch, parts: float) -> RankThreads | None:
     """The threads of a rank that has one of `parts` equal parts of a node; None if the profile sets no threads.
 

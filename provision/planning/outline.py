@@ -38,7 +38,7 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
         "fetch": (_fetch(site),),
         "compile": (_compile(site, arch),),
         "install": (_install(site),),
-        "prove": (_prove(arch, stack),),
+        "prove": (_prove(site, arch, stack),),
         "threads": _threads(site, arch, stack),
         "module sets": tuple(
             f"{name}={value}"
@@ -138,8 +138,8 @@ def _install(site: Site) -> str:
             return "in the job"
 
 
-def _prove(arch: Arch, stack: Stack) -> str:
-    shape = proof_shape(arch, stack)
+def _prove(site: Site, arch: Arch, stack: Stack) -> str:
+    shape = proof_shape(site, arch, stack)
     argv = launch_argv(
         arch.launcher,
         ("python", "…"),

@@ -24,7 +24,7 @@ class Job:
     constraint: Constraint | None = None
     account: Name | None = None
     qos: Name | None = None
-    exclusive: bool = True
+    exclusive: bool = False
     cpus_per_task: Count = 0
     options: tuple[Option, ...] = ()
     filesystems: tuple[Name, ...] = ()

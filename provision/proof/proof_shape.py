@@ -5,7 +5,7 @@ The plan, the job's request and the outline have the same shape.
 
 from __future__ import annotations
 
-from provision.launch.rank_threads import job_environ, parts_of_node
+from provision.launch.rank_threads import cpus_of_rank, job_environ, parts_of_node
 from provision.model.operation import Prove
 from provision.model.shape import Shape
 from provision.profile.arch import Arch
@@ -13,14 +13,16 @@ from provision.profile.site import Site
 from provision.profile.stack import ONE_PROCESS_PROGRAMS, Stack
 
 
-def proof_shape(arch: Arch, stack: Stack) -> Shape:
-    """The shape of a stack's proof on an arch.
+def proof_shape(site: Site, arch: Arch, stack: Stack) -> Shape:
+    """The shape of a stack's proof on an arch of a site. A job that has whole nodes need not ask for their CPUs.
 
     A program of one process has one node and one task, whatever the arch has for ranks. `mirrored` trains on as
     many devices as there are ranks on a node for Horovod: those are the GPUs that a job of the arch gets. If there are
     none, parts of the CPU replace them: at least two, because one replica exchanges nothing.
     """
     proof, cpus = arch.proof, arch.job.cpus_per_task
+    if not cpus and not arch.job.exclusive:
+        cpus = cpus_of_rank(site, arch, proof.ranks_per_node)
     if stack.proof_program not in ONE_PROCESS_PROGRAMS:
         return Shape(
             nodes=proof.nodes,
@@ -42,13 +44,13 @@ def proof_shape(arch: Arch, stack: Stack) -> Shape:
 
 def proof_environ(site: Site, arch: Arch, stack: Stack) -> tuple[tuple[str, str], ...]:
     """The variables that a build's job sets for the processes of the proof, as a user's job of that shape does."""
-    shape = proof_shape(arch, stack)
+    shape = proof_shape(site, arch, stack)
     return job_environ(arch, parts_of_node(site, arch, shape.ranks_per_node, shape.cpus_per_rank))
 
 
 def prove_operation(site: Site, arch: Arch, stack: Stack, programs_folder: str, prefix: str) -> Prove:
     """The proof of an environment at `prefix`: the stack's program, started with the launcher of the arch."""
-    shape = proof_shape(arch, stack)
+    shape = proof_shape(site, arch, stack)
     return Prove(
         program=f"{programs_folder}/{stack.proof_program}.py",
         launcher=arch.launcher,

@@ -10,6 +10,7 @@ from provision.errors import ConfigError
 from provision.model.batch import Batch, Directive
 from provision.model.quoting import Code
 from provision.profile.scheduler import SchedulerName
+from provision.schedulers.node_kind import QueueLimits
 from provision.schedulers.status import JobStatus, RunningJob
 
 TITLES: dict[SchedulerName, str] = {"slurm": "Slurm", "pbs": "PBS", "cobalt": "Cobalt"}
@@ -20,10 +21,10 @@ class SchedulerInterface(Protocol):
 
     SUBMIT: str
     """The program that submits a script."""
-    CANCEL: str
-    """The program that cancels a job."""
     QUEUE: str
     """The command that shows a user's jobs."""
+    INTERACTIVE: str
+    """The command that gives a shell in a job."""
     JOB_ID: str
     """The variable that holds the job's ID inside a job."""
     HOSTS: Code
@@ -37,6 +38,10 @@ class SchedulerInterface(Protocol):
     STARTS_IN_SUBMIT_FOLDER: bool
     PREFIX: str
     """The word with which directives begin."""
+    BENDING: tuple[str, ...]
+    """How the variables begin that replace a directive, change an answer, or describe the job in which the shell runs."""
+    STEADY: tuple[str, ...]
+    """Those of them that say where the scheduler is, or who pays: they stay, the latter unless the script has that option."""
     ARRAY: tuple[str, str] | None
     """The variables that hold the ID of a job array and the number of the task; None if the scheduler has no arrays."""
     ARRAY_EXAMPLE: str
@@ -64,6 +69,9 @@ class SchedulerInterface(Protocol):
     def is_job_id(self, text: str) -> bool:
         """Whether this text has the form of a job ID."""
 
+    def cancel_argv(self, *jobs: str) -> tuple[str, ...]:
+        """The command that cancels jobs."""
+
     def status_argv(self, job: str) -> tuple[str, ...]:
         """The command that prints the state of a job."""
 
@@ -86,13 +94,35 @@ class SchedulerInterface(Protocol):
         """The jobs in that command's output."""
 
     def queues_argv(self) -> tuple[str, ...]:
-        """The command that lists the queues; it fails if the scheduler does not answer."""
+        """The command that describes the queues; it fails if the scheduler does not answer."""
 
-    def parse_queues(self, text: str) -> tuple[str, ...]:
-        """The names of the queues; empty if the command's output does not contain them."""
+    def parse_queues(self, text: str) -> tuple[QueueLimits, ...]:
+        """The queues with their limits; empty if the command's output does not contain them."""
 
     def waiting(self, status: JobStatus) -> str:
         """Why a job has not started, as a phrase."""
+
+
+# What a job sets for its own devices and files. A job that is submitted from it has others.
+DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL")
+TEMPORARY = ("TMPDIR", "TMP", "TEMP", "TEMPDIR")
+
+
+def command_environ(scheduler: SchedulerInterface, environ: Mapping[str, str], script: str = "") -> dict[str, str]:
+    """The variables for a command of the scheduler, so that the shell changes neither its answer nor the job of `script`.
+
+    sbatch obeys a variable before a directive, and passes the variables of an outer job on, which srun in the new job obeys.
+    """
+    outer = environ.get(scheduler.JOB_ID)
+
+    def stays(name: str, value: str) -> bool:
+        if name in scheduler.STEADY:
+            return f" --{name.partition('_')[2].lower()}=" not in script
+        if outer and (name in DEVICES or (name in TEMPORARY and outer in value)):
+            return False
+        return not name.startswith(scheduler.BENDING)
+
+    return {name: value for name, value in environ.items() if stays(name, value)}
 
 
 def job_here(environ: Mapping[str, str]) -> str | None:

@@ -13,11 +13,12 @@ from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
 from provision.model.quoting import Code, directive, plain
 from provision.model.walltime import to_clock, to_seconds
+from provision.schedulers.node_kind import QueueLimits
 from provision.schedulers.status import JobStatus, RunningJob, elapsed
 
 SUBMIT = "qsub"
-CANCEL = "qdel"
 QUEUE = 'qstat -u "$USER"'
+INTERACTIVE = "qsub -I"
 JOB_ID = "COBALT_JOBID"
 HOSTS = Code("${COBALT_PARTNAME:-}")  # numbers of nodes: 340-343
 SUBMIT_FOLDER = "PWD"
@@ -27,6 +28,8 @@ BEFORE_SUBMITTING: str | None = (
 )
 STARTS_IN_SUBMIT_FOLDER = True
 PREFIX = "#COBALT"
+BENDING = ("COBALT_JOB", "COBALT_PART", "COBALT_NODE", "ALPS_", "PMI_")
+STEADY: tuple[str, ...] = ()
 ARRAY: tuple[str, str] | None = None
 ARRAY_EXAMPLE = ""
 CAN_REQUEUE = False
@@ -105,6 +108,11 @@ def is_job_id(text: str) -> bool:
     return whole_number(text) is not None
 
 
+def cancel_argv(*jobs: str) -> tuple[str, ...]:
+    """The command that cancels jobs."""
+    return ("qdel", *jobs)
+
+
 def status_argv(job: str) -> tuple[str, ...]:
     """The command that prints the state of a job; Cobalt does not know a job that has ended."""
     return ("qstat", "-l", "-f", job)
@@ -168,7 +176,7 @@ def queues_argv() -> tuple[str, ...]:
     return ("qstat", "-Q")
 
 
-def parse_queues(text: str) -> tuple[str, ...]:
+def parse_queues(text: str) -> tuple[QueueLimits, ...]:
     """Always empty: we found no description of the format of `qstat -Q`."""
     return ()
 

@@ -14,11 +14,12 @@ from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
 from provision.model.quoting import Code, directive, quote_sh
 from provision.model.walltime import to_clock, to_seconds
+from provision.schedulers.node_kind import QueueLimits
 from provision.schedulers.status import JobStatus, RunningJob, elapsed
 
 SUBMIT = "qsub"
-CANCEL = "qdel"
 QUEUE = 'qstat -u "$USER"'
+INTERACTIVE = "qsub -I"
 JOB_ID = "PBS_JOBID"
 HOSTS = Code('$(sort -u "${PBS_NODEFILE:-/dev/null}" | paste -sd, -)')
 SUBMIT_FOLDER = "PBS_O_WORKDIR"
@@ -26,6 +27,9 @@ COMMENTS_BEHIND = False
 BEFORE_SUBMITTING: str | None = None
 STARTS_IN_SUBMIT_FOLDER = False
 PREFIX = "#PBS"
+# `PBS_DPREFIX` is the word with which directives begin; `-V` passes the variables of an outer job on.
+BENDING = ("PBS_DPREFIX", "PBS_O_", "PBS_JOB", "PBS_NODE", "PBS_TASK", "PBS_ARRAY", "PBS_ENVIRONMENT", "PALS_", "PMI_")
+STEADY: tuple[str, ...] = ()
 ARRAY: tuple[str, str] | None = ("PBS_ARRAY_ID", "PBS_ARRAY_INDEX")
 ARRAY_EXAMPLE = "1-8"
 CAN_REQUEUE = True
@@ -114,6 +118,11 @@ def is_job_id(text: str) -> bool:
     return re.fullmatch(r"[0-9]+(\[[0-9]*\]|_[0-9]+)?(\.[A-Za-z0-9.-]+)?", text) is not None
 
 
+def cancel_argv(*jobs: str) -> tuple[str, ...]:
+    """The command that cancels jobs."""
+    return ("qdel", *jobs)
+
+
 def status_argv(job: str) -> tuple[str, ...]:
     """The command that prints the state of a job, also of an ended one while the server keeps its history."""
     return ("qstat", "-x", "-f", job)
@@ -194,13 +203,27 @@ def parse_running(text: str) -> tuple[RunningJob, ...]:
 
 
 def queues_argv() -> tuple[str, ...]:
-    """The command that lists the queues, each on a line `Queue: NAME` (qstat(1B))."""
+    """The command that describes the queues, each below a line `Queue: NAME` (qstat(1B))."""
     return ("qstat", "-Q", "-f")
 
 
-def parse_queues(text: str) -> tuple[str, ...]:
-    """The names of the queues."""
-    return tuple(re.findall(r"^Queue: (\S+)$", text, re.MULTILINE))
+def parse_queues(text: str) -> tuple[QueueLimits, ...]:
+    """The queues with their limits (pbs_queue_attributes(7B)); `nodect` is the number of chunks, and we ask for one a node."""
+    found = []
+    for part in re.split(r"^(?=Queue: )", text, flags=re.MULTILINE):
+        name = re.match(r"Queue:\s*(\S+)", part)
+        fields: dict[str, str] = dict(re.findall(r"^ {4}(\S+) = (.*)$", part.replace("\n\t", ""), re.MULTILINE))
+        if name:
+            found.append(
+                QueueLimits(
+                    name=name[1],
+                    opens="False" not in (fields.get("enabled"), fields.get("started")),
+                    time_s=elapsed(fields.get("resources_max.walltime", "")) or None,
+                    least_nodes=whole_number(fields.get("resources_min.nodect", "")) or 0,
+                    most_nodes=whole_number(fields.get("resources_max.nodect", "")),
+                )
+            )
+    return tuple(found)
 
 
 def waiting(status: JobStatus) -> str:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
 from provision.model.quoting import Code, directive
-from provision.schedulers.node_kind import NodeKind
+from provision.model.walltime import to_seconds
+from provision.schedulers.node_kind import NodeKind, QueueLimits
 from provision.schedulers.status import JobStatus, RunningJob, elapsed, status_of_array
 
 SUBMIT = "sbatch"
-CANCEL = "scancel"
 QUEUE = "squeue --me"
+INTERACTIVE = "salloc"
 JOB_ID = "SLURM_JOB_ID"
 HOSTS = Code("${SLURM_JOB_NODELIST:-}")
 SUBMIT_FOLDER = "SLURM_SUBMIT_DIR"
@@ -20,6 +22,16 @@ COMMENTS_BEHIND = True
 BEFORE_SUBMITTING: str | None = None
 STARTS_IN_SUBMIT_FOLDER = True
 PREFIX = "#SBATCH"
+# Options of sbatch and srun, variables of an outer job, filters of squeue and sinfo, and what connects ranks of an outer step.
+BENDING = (
+    *("SBATCH_", "SLURM_", "SLURMD_", "SRUN_", "SALLOC_", "SQUEUE_", "SINFO_", "SCONTROL_", "SACCT_"),
+    *("PMI_", "PMI2_", "PMIX_", "OMPI_COMM_WORLD_"),
+)
+# A site's modules set SLURM_MPI_TYPE as the default of `srun --mpi=`.
+STEADY = (
+    *("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_ROOT", "SLURM_HOME", "SLURM_MPI_TYPE"),
+    *("SBATCH_ACCOUNT", "SBATCH_RESERVATION", "SBATCH_WCKEY"),
+)
 ARRAY: tuple[str, str] | None = ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID")
 ARRAY_EXAMPLE = "1-8"
 CAN_REQUEUE = True
@@ -157,33 +169,51 @@ def submit_argv(script: str) -> tuple[str, ...]:
 
 
 def parse_job_id(text: str) -> str | None:
-    """The job ID in the output of `sbatch --parsable`: `123` or `123;cluster`."""
-    match = re.search(r"^(\d+)(;\S+)?$", text.strip(), re.MULTILINE)
-    return match[1] if match else None
+    """The job ID in the output of `sbatch`, or of a site's program in its place, which may print more and drop `--parsable`.
+
+    sbatch prints `123`, or `Submitted batch job 123`; of another cluster `123;NAME` and `… on cluster NAME`: here `123@NAME`.
+    """
+    spoken = re.findall(r"Submitted batch job (\d+)(?: on cluster (\S+))?", text)
+    found = spoken or re.findall(r"^[ \t]*(\d+)(?:;(\S+))?[ \t\r]*$", text, re.MULTILINE)
+    return "@".join(part for part in found[-1] if part) if found else None
 
 
 def is_job_id(text: str) -> bool:
-    """Whether this text has the form of a job ID: `123`, or `123_4` for the task of an array."""
-    number, underscore, task = text.partition("_")
-    return whole_number(number) is not None and (not underscore or whole_number(task) is not None)
+    """Whether this text has the form of a job ID: `123`, `123_4` of an array, `123+1` of a heterogeneous job, `123@cluster`."""
+    return re.fullmatch(r"[0-9]{1,18}([_+][0-9]{1,18})?(@[A-Za-z0-9][\w.-]*)?", text) is not None
+
+
+def cancel_argv(*jobs: str) -> tuple[str, ...]:
+    """The command that cancels jobs."""
+    clusters = dict.fromkeys(job.partition("@")[2] for job in jobs if "@" in job)
+    return ("scancel", *(f"--clusters={cluster}" for cluster in clusters), *(job.partition("@")[0] for job in jobs))
 
 
 def status_argv(job: str) -> tuple[str, ...]:
     """The command that prints the state of a job, without accounting.
 
-    Slurm knows an ended job for `MinJobAge` (300 s by default).
+    Slurm knows an ended job for `MinJobAge` (300 s by default). In a federation, a job that started on another cluster than the
+    one that took it is REVOKED where it was submitted.
     """
-    return ("scontrol", "show", "job", "--oneliner", job)
+    number, _, cluster = job.partition("@")
+    where = f"--clusters={cluster}" if cluster else "--federation"
+    return ("scontrol", where, "show", "job", "--oneliner", number)
 
 
 def parse_status(text: str) -> JobStatus | None:
-    """The status in the output of `scontrol show job --oneliner`, which has a line for each task of an array.
+    """The status in the output of `scontrol show job --oneliner`.
 
-    None if Slurm does not know the job.
+    It has a line for each task of an array, and for each component of a heterogeneous job, in any order. None if Slurm does
+    not know the job.
     """
     tasks = [(fields, status) for fields, status in map(_parse_line, text.splitlines()) if status is not None]
     if len(tasks) < 2:
         return tasks[0][1] if tasks else None
+    if "HetJobId" in tasks[0][0]:
+        # The script runs in the first component, whose output it is.
+        parts = [status for _, status in sorted(tasks, key=lambda task: task[0].get("HetJobOffset", ""))]
+        worst = next((part for part in parts if part.ended and part.state != "COMPLETED"), parts[0])
+        return replace(parts[0], state=worst.state, exit_code=worst.exit_code, nodes=",".join(p.nodes for p in parts))
     return status_of_array(tasks[0][0].get("ArrayJobId", tasks[0][1].job), [status for _, status in tasks])
 
 
@@ -231,7 +261,7 @@ def parse_mpi_types(text: str) -> tuple[str, ...]:
 
 def queued_argv(name: str) -> tuple[str, ...]:
     """The command that lists the user's jobs with this name, waiting or running."""
-    return ("squeue", "--me", "--noheader", "--format=%i", f"--name={name}")
+    return ("squeue", "--me", "--federation", "--noheader", "--format=%i", f"--name={name}")
 
 
 def parse_queued(text: str, name: str) -> tuple[str, ...]:
@@ -254,36 +284,87 @@ def parse_running(text: str) -> tuple[RunningJob, ...]:
 
 
 def queues_argv() -> tuple[str, ...]:
-    """The command that lists the partitions."""
-    return ("sinfo", "--noheader", "--format=%R")
+    """The command that describes the partitions, also those that Slurm hides from people who may not use them."""
+    return ("scontrol", "--all", "--oneliner", "show", "partition")
 
 
-def parse_queues(text: str) -> tuple[str, ...]:
-    """The names of the partitions."""
-    return tuple(dict.fromkeys(line.strip() for line in text.splitlines() if line.strip()))
+def parse_queues(text: str) -> tuple[QueueLimits, ...]:
+    """The partitions with their limits."""
+    found = []
+    for line in text.splitlines():
+        fields: dict[str, str] = dict(re.findall(r"(?:^|\s)([A-Za-z]+)=(\S*)", line))
+
+        def named(key: str, fields: dict[str, str] = fields) -> tuple[str, ...]:
+            value = fields.get(key, "ALL")
+            return () if value in ("ALL", "N/A", "") else tuple(value.split(","))
+
+        if "PartitionName" in fields:
+            found.append(
+                QueueLimits(
+                    name=fields["PartitionName"],
+                    default=fields.get("Default") == "YES",
+                    opens=fields.get("State", "UP") == "UP",
+                    time_s=_limit_s(fields.get("MaxTime", "")),
+                    least_nodes=whole_number(fields.get("MinNodes", "")) or 0,
+                    most_nodes=whole_number(fields.get("MaxNodes", "")),
+                    qos=named("AllowQos"),
+                    accounts=named("AllowAccounts"),
+                )
+            )
+    return tuple(found)
+
+
+def _limit_s(text: str) -> int | None:
+    """The seconds of a limit; None for `UNLIMITED` and what is not a time."""
+    try:
+        return to_seconds(text)
+    except ValueError:
+        return None
+
+
+def associations_argv(user: str) -> tuple[str, ...]:
+    """The command that lists the accounts of a user with their QOS; it fails at a site without accounting."""
+    words = ("show", "associations", f"user={user}", "format=Account,QOS")
+    return ("sacctmgr", "--immediate", "--noheader", "--parsable2", *words)
+
+
+def parse_associations(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """The accounts with their QOS."""
+    rows = [line.strip().split("|") for line in text.splitlines()]
+    return tuple((row[0], tuple(filter(None, row[1].split(",")))) for row in rows if len(row) == 2 and row[0])
+
+
+def config_argv() -> tuple[str, ...]:
+    """The command that prints the configuration of Slurm."""
+    return ("scontrol", "show", "config")
+
+
+def parse_config(text: str) -> dict[str, str]:
+    """The values of the configuration in that command's output."""
+    return dict(re.findall(r"^(\w+) *= (.*?) *$", text, re.MULTILINE))
 
 
 def node_kinds_argv() -> tuple[str, ...]:
     """The command that lists the kinds of nodes of each partition."""
-    return ("sinfo", "--exact", "--noheader", "--format=%P|%z|%m|%G|%f")
+    return ("sinfo", "--all", "--exact", "--noheader", "--format=%P|%z|%m|%G|%f|%D")
 
 
 def parse_node_kinds(text: str) -> tuple[NodeKind, ...]:
-    """The kinds of nodes: partition (`*`: the default), sockets:cores:threads, MiB of memory, GPUs, features.
+    """The kinds of nodes: partition (`*`: the default), sockets:cores:threads, MiB of memory, GPUs, features, their number.
 
     A line of another form is left out: sinfo prints `+` behind numbers that differ within a line.
     """
     kinds = []
     for line in text.splitlines():
         fields = line.strip().split("|")
-        shape = re.fullmatch(r"(\d{1,5}):(\d{1,5}):(\d{1,5})", fields[1]) if len(fields) == 5 else None
+        shape = re.fullmatch(r"(\d{1,5}):(\d{1,5}):(\d{1,5})", fields[1]) if len(fields) in (5, 6) else None
         memory = whole_number(fields[2]) if shape else None
         if shape is None or memory is None:
             continue
         sockets, cores, threads = map(int, shape.groups())
         if cores == threads == 1:  # slurm.conf names only CPUs: then Slurm counts each of them as a socket
             sockets, cores = 1, sockets
-        gpu = re.match(r"gpu(?::([A-Za-z][\w.-]*))?:(\d{1,3})\b", fields[3])
+        gpus = re.findall(r"(?:^|,)gpu(?::([A-Za-z][\w.-]*))?:(\d{1,3})\b", fields[3])
         kinds.append(
             NodeKind(
                 partition=fields[0].rstrip("*"),
@@ -291,10 +372,10 @@ def parse_node_kinds(text: str) -> tuple[NodeKind, ...]:
                 sockets=sockets,
                 cores=sockets * cores,
                 threads=sockets * cores * threads,
-                memory_gib=memory // 1024,
-                gpus=int(gpu[2]) if gpu else 0,
-                gpu_type=(gpu[1] or "").lower() if gpu else "",
+                memory_mib=memory,
+                gpu_counts=tuple((name.lower(), int(number)) for name, number in gpus),
                 features=tuple(word for word in fields[4].split(",") if word and word != "(null)"),
+                count=whole_number(fields[5]) or 0 if len(fields) == 6 else 0,
             )
         )
     return tuple(kinds)

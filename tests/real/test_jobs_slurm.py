@@ -7,8 +7,11 @@ script is a stand-in too; it writes down what each rank was given.
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +21,7 @@ from parts import site_nodes
 from parts.cli import call, envelope
 from parts.jobs import EXPORTED_MODULE
 from parts.profiles import profile
-from parts.slurm import SlurmCluster
+from parts.slurm import NodeGroup, Partition, SlurmCluster
 from provision.errors import EXIT_JOB_LEFT
 from provision.jobs.user_job import UserJob
 from provision.machine.submission.render_jobs import render_user_job
@@ -197,6 +200,189 @@ def test_a_job_that_slurm_starts_again_continues_from_its_checkpoints(
     starts = [line for line in said.splitlines() if line.startswith("output: ")]
     assert len(starts) == 2, "the second run writes to the end of the file"
     assert "this job has run before" in said
+
+
+# The shell that submits
+
+SHELLS = {
+    "nothing is exported": ((), ("--export=NONE",), {}),
+    "one variable is exported": ((), ("--export=X=1",), {}),
+    "the shell exports nothing": ((), (), {"SBATCH_EXPORT": "NONE"}),
+    "a job with memory for its node": (("salloc", "--partition=normal", "--mem=300"), (), {}),
+    "a step on one CPU": (
+        (
+            "salloc",
+            "--partition=normal",
+            "--mem=300",
+            "srun",
+            "--ntasks=1",
+            "env",
+            "SLURM_GPUS_PER_NODE=1",
+            "SLURM_EXACT=1",
+        ),
+        (),
+        {},
+    ),
+    "a heterogeneous job": (("salloc", "--partition=normal", ":", "--partition=accel"), (), {}),
+}
+
+
+@pytest.mark.parametrize("where", SHELLS)
+def test_a_script_that_is_submitted_from_any_shell_starts_all_its_ranks(
+    cluster: SlurmCluster, tmp_path: Path, where: str
+) -> None:
+    before, options, environ = SHELLS[where]
+    site = profile("sigma2-saga")
+    asked = UserJob(
+        kind="horovod",
+        site=site,
+        arch=replace(site.arch("accel"), provided=("/dev/null",)),
+        command="a test",
+        module="tensorflow/2.15.1",
+        modulepath="/site/modules",
+        account="tests",
+    )
+    (tmp_path / "train.py").write_text(TRAIN)
+    # What a login shell of the site has.
+    given = f"export USERWORK={tmp_path}/work EBROOTCUDA=/site/cuda\nmodule() {{ :; }}\n"
+    text = render_user_job(asked).replace("set -euo pipefail\n", f"{given}set -euo pipefail\n", 1)
+    (tmp_path / "job.sh").write_text(text)
+    words = (*before, "sbatch", "--parsable", *options, "job.sh")
+    number = cluster.run(*words, cwd=tmp_path, environ=environ).stdout.strip()
+    cluster.wait(number, timeout_s=120)
+    ranks = [json.loads(path.read_text()) for path in (tmp_path / "work" / "runs" / number).glob("rank-*.json")]
+    said = (tmp_path / f"horovod-accel-{number}.out").read_text()
+    assert len(ranks) == 8, said
+    assert {one["OMP_NUM_THREADS"] for one in ranks} == {"6"}
+    assert {len(one["CUDA_VISIBLE_DEVICES"].split(",")) for one in ranks} == {1}
+
+
+def test_variables_of_the_shell_do_not_change_a_job_that_the_tool_submits(
+    cluster: SlurmCluster, at_saga: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in {"PARTITION": "normal", "TIMELIMIT": "00:04:00", "JOB_NAME": "foo", "CLUSTERS": "other"}.items():
+        monkeypatch.setenv(f"SBATCH_{name}", value)
+    monkeypatch.setenv("SLURM_CLUSTERS", "other")
+    assert call(*at_saga, "--submit", "--no-wait", "--json") == EXIT_JOB_LEFT
+    out, err = capsys.readouterr()
+    number = json.loads(out)["result"]["job"]
+    shown = cluster.run("scontrol", "show", "job", "--oneliner", number).stdout
+    assert " Partition=accel " in shown and " TimeLimit=00:30:00 " in shown and " JobName=single-accel " in shown
+    assert "SBATCH_PARTITION SBATCH_TIMELIMIT" in err
+    assert call("job", "follow", number, "--site", "sigma2-saga") == 0
+
+
+@pytest.mark.parametrize("prints", ["without --parsable", "nothing"])
+def test_a_program_of_the_site_in_place_of_sbatch_may_print_what_it_wants(
+    at_saga: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], prints: str
+) -> None:
+    wrapper = tmp_path / "bin" / "sbatch"
+    wrapper.parent.mkdir()
+    quiet = " >/dev/null" if prints == "nothing" else ""
+    real = shutil.which("sbatch")
+    wrapper.write_text(f'#!/bin/bash\n[ "$1" = --parsable ] && shift\necho welcome\n{real} "$@"{quiet}\n')
+    wrapper.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{wrapper.parent}:{os.environ['PATH']}")
+    code = call(*at_saga, "--submit")
+    err = capsys.readouterr().err
+    assert "refused" not in err
+    assert (code, "printed no job ID" in err) == ((1, True) if quiet else (0, False)), err
+    assert list(tmp_path.glob("single-accel-*.sh")), "a job that waits keeps its script"
+
+
+def test_a_heterogeneous_job_is_followed_to_the_end_of_all_its_components(
+    cluster: SlurmCluster, at_saga: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = "#SBATCH --partition=normal --time=2\n#SBATCH hetjob\n#SBATCH --partition=accel --time=2\nsleep 3\n"
+    (tmp_path / "het.sh").write_text(f"#!/bin/bash\n{script}")
+    number = cluster.run("sbatch", "--parsable", "het.sh", cwd=tmp_path).stdout.strip()
+    assert call("job", "follow", number, "--site", "sigma2-saga") == 0, capsys.readouterr().err
+    assert f"job {number} finished" in capsys.readouterr().out
+    assert call("job", "follow", f"{number}+1", "--site", "sigma2-saga") == 0
+
+
+# What Slurm says of its partitions and nodes
+
+BEYOND = {
+    "--time": ("99:00:00", "time"),
+    "--queue": ("accell", "partition"),
+    "--constraint": ("hasvell", "feature"),
+    "--nodes": ("3", "3 nodes"),
+}
+
+
+@pytest.mark.parametrize("option", BEYOND)
+def test_what_slurm_would_refuse_is_noted_and_not_submitted(
+    limited: SlurmCluster,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    option: str,
+) -> None:
+    value, word = BEYOND[option]
+    (tmp_path / "train.py").write_text("")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SLURM_CONF", str(limited.conf))
+    asked = ["job", "horovod", "--site", str(write_plain(tmp_path)), "--module", "a/1", option, value, "--no-lint"]
+    assert call(*asked) == 0
+    assert f"{word}" in (err := capsys.readouterr().err) and "note: " in err
+    assert call(*asked, "--submit") == 2
+    assert word in capsys.readouterr().err
+    assert limited.run("squeue", "--noheader").stdout == ""
+
+
+def test_the_doctor_compares_the_jobs_of_builds_with_slurm(
+    limited: SlurmCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SLURM_CONF", str(limited.conf))
+    for changes, word in (
+        ((), ""),
+        (('time = "03:00:00"', 'time = "2-00:00:00"'), "`archs.gpu.job.time`"),
+        (('partition = "accel"', 'partition = "acel"'), "`archs.gpu.job.partition`"),
+        (('partition = "accel"', 'partition = "accel", constraint = "hasvell"'), "`archs.gpu.job.constraint`"),
+        (("per_node = 4", "per_node = 8"), ""),
+        (("ranks_per_node = 4", "ranks_per_node = 4, nodes = 3"), "`archs.gpu.proof.nodes`"),
+    ):
+        call("doctor", "--site", str(write_plain(tmp_path, *changes)), "--json")
+        seen = [one for one in envelope(capsys)["result"]["observations"] if one["group"] == "scheduler"]
+        bad = [one for one in seen if one["state"] == "bad"]
+        assert [word in one["hint"] for one in bad] == [True] * bool(word), (changes, seen)
+        assert ["MpiDefault" in one["evidence"][0] for one in seen if one["state"] == "note"] == [True]
+
+
+@pytest.fixture(scope="module")
+def limited() -> Iterator[SlurmCluster]:
+    """Two nodes with four GPUs, in a partition of three hours, and no type of MPI for a bare srun."""
+    groups = (NodeGroup(name="gpu", cpus=24, memory_mb=384 * 1024, gres={"gpu:4": "/dev/tty[1-4]"}),)
+    with SlurmCluster(node_groups=groups, partitions=(Partition(name="accel", groups=("gpu",)),)) as one:
+        one.run("scontrol", "update", "PartitionName=accel", "MaxTime=03:00:00")
+        yield one
+
+
+def write_plain(folder: Path, *changes: str) -> Path:
+    """A profile of that cluster, which says nothing about limits, with one text replaced by another."""
+    text = f"""
+name = "plain"
+root = "{folder}/root"
+stack = "tensorflow-2.15.1"
+[scheduler]
+system = "slurm"
+gpus = "gres"
+[modules]
+system = "lmod"
+init = "/usr/share/lmod/lmod/init/bash"
+[archs.gpu]
+target = "x86_64"
+stack = "tensorflow-2.15.1-gpu"
+mpi = {{ provider = "site" }}
+job = {{ partition = "accel", time = "03:00:00" }}
+node = {{ cores = 24 }}
+gpu = {{ per_node = 4, capabilities = ["80"] }}
+proof = {{ ranks_per_node = 4 }}
+"""
+    path = folder / "plain.toml"
+    path.write_text(text.replace(*changes) if changes else text)
+    return path
 
 
 # What stands in a job script, and the failure that `explain` names from the log.

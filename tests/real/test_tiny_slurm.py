@@ -90,6 +90,16 @@ def test_everything_is_proved_again_in_one_job_for_each_arch_and_one_table(clust
     assert "a: error: " not in failed.stderr
 
 
+def test_one_environment_is_proved_again_in_a_job_of_its_own(cluster: TinyCluster) -> None:
+    env = next(name for name in cluster.site.store.pointers().values() if name.startswith("a/"))
+    refused = cluster.run("test", env)
+    assert f"`provision test {env} --submit --site {NAME}`" in refused.stderr, refused.stderr
+    done = cluster.good("test", env, "--submit", "--json")
+    (proved,) = json.loads(done.stdout)["result"]["environments"]
+    assert (proved["environment"], proved["state"], proved["verdict"]["passed"]) == (env, "passed", True)
+    assert done.stderr.count("submitted job") == 1
+
+
 def test_an_upgrade_by_jobs_publishes_all_archs_or_none_and_is_taken_back(cluster: TinyCluster) -> None:
     site, before = cluster.site, cluster.site.store.pointers()
     lock = site.folder / "config" / "requirements" / f"tiny-{TAG}.txt"

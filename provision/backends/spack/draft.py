@@ -222,7 +222,7 @@ class SpackDraft:
     def _try_mpi(self, layout: Layout, environment: EnvironmentId) -> TryMpi:
         assert self.facts.mpi is not None  # `_has_site_mpi`
         arch = self.request.arch
-        shape = proof_shape(arch, self.request.stack)
+        shape = proof_shape(self.request.site, arch, self.request.stack)
         return TryMpi(
             wrapper=self.facts.mpi.cxx,
             libraries=self.facts.mpi.libraries,

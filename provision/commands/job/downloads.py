@@ -8,16 +8,21 @@ from provision.machine.terminal.console import say
 from provision.profile.site import Site
 
 
-def check_downloads(site: Site, script: str | None) -> None:
-    """Raise if the training script downloads what is not here, and compute nodes have no network.
+def check_downloads(site: Site, script: str | None, kind: str) -> None:
+    """Raise if the training script downloads what is not here, and its job has no network.
 
     A machine that does not see the site's scratch cannot know what was fetched there: it only prints a note.
 
     Raises:
         ConfigError: something has to be fetched first.
     """
-    if site.network.compute != "no" or script is None:
+    # Workers of a `multiworker` job connect by gRPC, so it unsets the proxy.
+    without = site.network.compute == "no" or (site.network.compute == "proxy" and kind == "multiworker")
+    if not without or script is None:
         return
+    why = f"compute nodes of site `{site.name}` have no network"
+    if site.network.compute == "proxy":
+        why = f"a `{kind}` job unsets the proxy through which nodes of site `{site.name}` reach the network"
     from provision.lint.data_rules import fetch_command
     from provision.machine.files.tables import read_keras_files
     from provision.machine.network.data_files import is_fetched, place_of
@@ -30,7 +35,7 @@ def check_downloads(site: Site, script: str | None) -> None:
     try:
         place = place_of(site)
     except ConfigError:
-        say(f"note: compute nodes of `{site.name}` have no network; first run there: `{'`, `'.join(commands)}`")
+        say(f"note: {why}; first run there: `{'`, `'.join(commands)}`")
         return
     missing = [
         (one, command)
@@ -39,7 +44,7 @@ def check_downloads(site: Site, script: str | None) -> None:
     ]
     if missing:
         raise ConfigError(
-            f"`{script}` downloads `{missing[0][0].name}`, but compute nodes of site `{site.name}` have no network",
+            f"`{script}` downloads `{missing[0][0].name}`, but {why}",
             evidence=[f"line {one.line}: {one.name} is not here yet" for one, _ in missing],
             hint=" and ".join(dict.fromkeys(f"`{command}`" for _, command in missing)),
         )

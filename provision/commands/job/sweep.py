@@ -88,8 +88,8 @@ def _submit(
             number, path = submit_script(text, script.name, target.site.scheduler.name)
         except JobError as error:
             if jobs:
-                ids = " ".join(str(job["job"]) for job in jobs)
-                error.evidence += (f"submitted before: `{script.scheduler.CANCEL} {ids}` cancels them",)
+                cancel = shlex.join(script.scheduler.cancel_argv(*(str(job["job"]) for job in jobs)))
+                error.evidence += (f"submitted before: `{cancel}` cancels them",)
             raise
         jobs.append({"size": size, "file": path, "job": number})
         say(f"submitted job {number} of size {size} (`{path}`)")

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import functools
 import shlex
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ from provision.commands.shared.following import stopped_following
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import arch_below, make_target
-from provision.errors import EXIT_JOB_LEFT, ConfigError
+from provision.errors import EXIT_JOB_LEFT, CommandError, ConfigError
 from provision.machine.programs.shell import absolute, expand_variables
 from provision.machine.terminal.console import say
 from provision.machine.terminal.progress_lines import listener
@@ -98,7 +99,10 @@ def run(args: argparse.Namespace) -> Outcome:
     scripts = [make_script(one) for one in (sweep_jobs(job, args.sweep) if args.sweep else (job,))]
     script = scripts[-1]
     refuse_other_runtime(args, script.runtime, job)
-    check_downloads(target.site, args.script)
+    _compare_with_cluster(scripts, submit=args.submit)
+    if args.launcher not in (None, target.arch.launcher.name):
+        say(f"note: site `{target.site.name}` starts ranks with `{target.arch.launcher.name}`, not `{args.launcher}`")
+    check_downloads(target.site, args.script, args.subverb)
     text = render_user_script(script)
     if args.script is not None and not args.no_lint:
         check_program(args.script, text, target.site, nodes_of(job))
@@ -111,6 +115,30 @@ def run(args: argparse.Namespace) -> Outcome:
     if args.sweep:
         return finish_sweep(args, target, [(one, render_user_script(one)) for one in scripts], result)
     return _submit(args, target, script, text, result) if args.submit else Outcome(text=text, result=result)
+
+
+def _compare_with_cluster(scripts: Sequence[Script], *, submit: bool) -> None:
+    """Compare jobs with what the scheduler says, if it is that of their site and answers here; only note it without `submit`.
+
+    Raises:
+        ConfigError: the scheduler would refuse or never start a job that is to be submitted.
+    """
+    from provision.jobs.on_cluster import is_cluster_of, misfits
+    from provision.machine.probes.ask_scheduler import cluster
+    from provision.model.problem import raise_problems
+
+    arch, scheduler = scripts[0].job.arch, scripts[0].job.site.scheduler.name
+    try:
+        there = cluster(scheduler)
+    except CommandError:
+        return
+    if not is_cluster_of((*(queue.name for queue in arch.queues), *filter(None, [arch.job.partition])), there):
+        return
+    problems = tuple(dict.fromkeys(problem for script in scripts for problem in misfits(script.batch, there)))
+    if submit:
+        raise_problems(problems, ConfigError, "refused-by-site")
+    for problem in problems:
+        say(f"note: {problem.message} ({'; '.join(problem.evidence)}); {problem.hint}")
 
 
 def _submit(args: argparse.Namespace, target: Target, script: Script, text: str, result: dict[str, object]) -> Outcome:

@@ -24,7 +24,7 @@ def stopped_following(number: str, again: str, site: Site) -> Interruption:
     """The error of a user who stops following a job, which keeps running. `again` is the command that resumes."""
     from provision.schedulers import scheduler_for
 
-    end = f"{scheduler_for(site.scheduler.name).CANCEL} {number}"
+    end = shlex.join(scheduler_for(site.scheduler.name).cancel_argv(number))
     return Interruption(
         f"stopped following job {number}, which keeps running", hint=f"resume: `{again}`; cancel: `{end}`"
     )

@@ -10,8 +10,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.proving import arch_of, history_of, judged, ranks_of, refuse_outside_job
-from provision.commands.shared.target import read_store
+from provision.commands.shared.proving import (
+    arch_of,
+    history_of,
+    judged,
+    published_record,
+    ranks_of,
+    refuse_outside_job,
+)
+from provision.commands.shared.target import find_environment, read_store
 from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, ConfigError, Interruption, ProvisionError
 from provision.machine.terminal.console import say
 from provision.machine.terminal.progress_lines import listener, listeners, shown_step
@@ -55,14 +62,19 @@ class Again:
 
 
 def prove_all(args: argparse.Namespace, site: Site) -> Outcome:
-    """Prove every environment that users load, of all archs or of one.
+    """Prove every environment that users load, of all archs or of one, or the one that was named.
 
     Raises:
         ConfigError: users load none, or several archs would have to be proved on this node.
-        PlanError: this is not a job.
+        PlanError: this is not a job, or the environment is not published.
     """
     store = read_store(site)
-    wanted = published_environments(store, site, site.arch(args.arch).name if args.arch else None)
+    if args.environment:
+        env = find_environment(store, args.environment, args.arch, site=site)
+        published_record(store, env)
+        wanted = [Again(environment=env, arch=arch_of(site, env).name, earlier=history_of(store, env))]
+    else:
+        wanted = published_environments(store, site, site.arch(args.arch).name if args.arch else None)
     if not wanted:
         raise ConfigError(
             "users load no environment" + (f" of arch `{args.arch}`" if args.arch else "") + f" below `{store.root}`",
@@ -71,7 +83,7 @@ def prove_all(args: argparse.Namespace, site: Site) -> Outcome:
         )
     if args.submit:
         return _in_jobs(args, site, store, wanted)
-    refuse_outside_job(site)
+    refuse_outside_job(site, args.environment or "--all")
     archs = list(dict.fromkeys(one.arch for one in wanted))
     if len(archs) > 1 and site.scheduler.name != "none":
         raise ConfigError(
@@ -149,9 +161,10 @@ def _in_jobs(args: argparse.Namespace, site: Site, store: Store, wanted: Sequenc
         try:
             records = [store.record(one.environment) for one in ours]
             stacks = [shipped.load_stack(record.stack) for record in records if record]
-            script = proof_script(site, site.arch(arch), stacks, submitter(store), args.account)
+            only = str(ours[0].environment) if args.environment else None
+            script = proof_script(site, site.arch(arch), stacks, submitter(store), args.account, only)
             jobs[arch] = submit(render_build_job(script, "test"), store)
-            say(f"{arch}: submitted job {jobs[arch]} for {len(ours)} of the environments")
+            say(f"{arch}: submitted job {jobs[arch]} for {only or f'{len(ours)} of the environments'}")
         except ProvisionError as error:
             for one in ours:
                 one.error = error

@@ -15,20 +15,28 @@ if TYPE_CHECKING:
     from provision.model.event import Listener
     from provision.model.layout import EnvironmentId
     from provision.model.proof_result import ProofResult
+    from provision.model.record import Record
     from provision.profile.arch import Arch
     from provision.profile.site import Site
 
 
-def refuse_outside_job(site: Site) -> None:
-    """Raise if ranks can only be started in a job, and this is not one.
+def refuse_outside_job(site: Site, what: str | None) -> None:
+    """Raise if ranks can only be started in a job, and this is not one. `provision test` proves `what` in a job; None: it cannot.
 
     Raises:
         PlanError: so it is.
     """
     from provision.schedulers import scheduler_for
 
-    if site.scheduler.name != "none" and not environ().get(scheduler_for(site.scheduler.name).JOB_ID):
-        raise PlanError("run this inside a batch job", hint="start one with `salloc`, then run the same command in it")
+    if site.scheduler.name == "none":
+        return
+    scheduler = scheduler_for(site.scheduler.name)
+    if not environ().get(scheduler.JOB_ID):
+        hint = f"`provision test {what} --submit` runs it in one"
+        raise PlanError(
+            "run this inside a batch job",
+            hint=hint if what else f"start one with `{scheduler.INTERACTIVE}`, then run the same command in it",
+        )
 
 
 def arch_of(site: Site, env: EnvironmentId) -> Arch:
@@ -54,12 +62,8 @@ def ranks_of(site: Site, store: Store, env: EnvironmentId, listen: Listener) -> 
     from provision.machine.install.ranks import Ranks, loaded_environment
     from provision.proof.proof_shape import prove_operation
 
-    record = store.record(env)
-    if record is None or store.pointers().get(env.pointer) != str(env):
-        raise PlanError(
-            f"`{env}` is not published, so no module loads it", hint="`provision build` proves it and publishes it"
-        )
-    refuse_outside_job(site)
+    record = published_record(store, env)
+    refuse_outside_job(site, str(env))
     stack = shipped.load_stack(record.stack)
     proof = prove_operation(site, arch_of(site, env), stack, str(shipped.PACKAGE / "proof" / "programs"), record.prefix)
     records = Path(store.layout.records_folder(env))
@@ -69,6 +73,20 @@ def ranks_of(site: Site, store: Store, env: EnvironmentId, listen: Listener) -> 
     loaded = loaded_environment(site.modules, modulepath, record.module, records / "activate.sh", log)
     python = str(store.layout.prefix(env) / "bin" / "python")
     return Ranks(store=store, python=python, proof=proof, environ=loaded, log=log, listen=listen, into=into)
+
+
+def published_record(store: Store, env: EnvironmentId) -> Record:
+    """The record of an environment that users load.
+
+    Raises:
+        PlanError: it is not published.
+    """
+    record = store.record(env)
+    if record is None or store.pointers().get(env.pointer) != str(env):
+        raise PlanError(
+            f"`{env}` is not published, so no module loads it", hint="`provision build` proves it and publishes it"
+        )
+    return record
 
 
 def history_of(store: Store, env: EnvironmentId) -> tuple[ProofResult, ...]:

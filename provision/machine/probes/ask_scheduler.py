@@ -7,13 +7,19 @@ import os
 from collections.abc import Sequence
 
 from provision.errors import CommandError
+from provision.machine.files.who_may_write import user_name
 from provision.machine.programs.run import capture
 from provision.profile.scheduler import SchedulerName
-from provision.schedulers import TITLES, job_here, scheduler_for, slurm
-from provision.schedulers.node_kind import NodeKind
+from provision.schedulers import TITLES, command_environ, job_here, scheduler_for, slurm
+from provision.schedulers.node_kind import Cluster, NodeKind, QueueLimits
 from provision.schedulers.status import JobStatus, RunningJob
 
 TIME_LIMIT_S = 30
+
+
+def asking(name: SchedulerName) -> dict[str, str]:
+    """The variables of this process for a question to the scheduler."""
+    return command_environ(scheduler_for(name), os.environ)
 
 
 def _ask(
@@ -26,7 +32,7 @@ def _ask(
     """
     silence = f"{TITLES[name]} does not answer{so}"
     try:
-        done = capture(argv, os.environ, timeout_s)
+        done = capture(argv, asking(name), timeout_s)
     except CommandError as error:
         raise CommandError(silence, evidence=[error.message, *error.evidence], hint=hint) from error
     if done.returncode and not scheduler_for(name).is_unknown(done.stderr):
@@ -60,8 +66,8 @@ def running_jobs(name: SchedulerName) -> tuple[RunningJob, ...]:
     return scheduler.parse_running(_ask(name, argv, hint=hint, so=so)[1])
 
 
-def known_queues(name: SchedulerName) -> tuple[str, ...]:
-    """The names of the scheduler's queues.
+def known_queues(name: SchedulerName) -> tuple[QueueLimits, ...]:
+    """The scheduler's queues with their limits.
 
     Raises:
         CommandError: this machine does not have the scheduler, or it does not answer.
@@ -71,12 +77,34 @@ def known_queues(name: SchedulerName) -> tuple[str, ...]:
     return scheduler.parse_queues(_ask(name, argv, hint=f"`{' '.join(argv)}`", timeout_s=TIME_LIMIT_S)[1])
 
 
+def cluster(name: SchedulerName) -> Cluster:
+    """What the scheduler says about queues, nodes and the accounts of this user.
+
+    Raises:
+        CommandError: this machine does not have the scheduler, or it does not answer.
+    """
+    queues = known_queues(name)
+    if name != "slurm":
+        return Cluster(queues=queues)
+    config = slurm.parse_config(_told(slurm.config_argv()))
+    enforced = "associations" in config.get("AccountingStorageEnforce", "")
+    answer = _told(slurm.associations_argv(user_name(os.geteuid()))) if enforced else ""
+    return Cluster(
+        queues=queues, kinds=node_kinds(), associations=slurm.parse_associations(answer), mpi=config.get("MpiDefault")
+    )
+
+
+def _told(argv: Sequence[str]) -> str:
+    """What a command of Slurm prints; nothing if it fails, or is not there."""
+    with contextlib.suppress(CommandError):
+        done = capture(argv, asking("slurm"), TIME_LIMIT_S)
+        return done.stdout if done.returncode == 0 else ""
+    return ""
+
+
 def node_kinds() -> tuple[NodeKind, ...]:
     """The kinds of nodes that Slurm has; none if this machine does not have Slurm, or it does not answer."""
-    with contextlib.suppress(CommandError):
-        done = capture(slurm.node_kinds_argv(), os.environ, timeout_s=TIME_LIMIT_S)
-        return slurm.parse_node_kinds(done.stdout) if done.returncode == 0 else ()
-    return ()
+    return slurm.parse_node_kinds(_told(slurm.node_kinds_argv()))
 
 
 def is_login_node() -> bool:
@@ -87,6 +115,6 @@ def is_login_node() -> bool:
 def mpi_types() -> tuple[str, ...]:
     """The types that `srun --mpi=` accepts; none if this machine does not have Slurm."""
     with contextlib.suppress(CommandError):
-        done = capture(slurm.mpi_types_argv(), os.environ, timeout_s=TIME_LIMIT_S)
+        done = capture(slurm.mpi_types_argv(), asking("slurm"), TIME_LIMIT_S)
         return slurm.parse_mpi_types(done.stdout + done.stderr)
     return ()

@@ -74,6 +74,11 @@ class FollowedJob:
     output: str = ""
 
     @property
+    def number(self) -> str:
+        """The job's ID in the names of its files, without the cluster that has it."""
+        return self.job.partition("@")[0]
+
+    @property
     def pause_s(self) -> float:
         """How long to wait before the next look, in seconds: the controller is spared."""
         return 1.0 if self.looks < 60 else 5.0
@@ -124,7 +129,7 @@ class FollowedJob:
 
     def _read_events(self) -> None:
         if self.follower is None:
-            found = sorted(Path(self.store.layout.jobs).glob(f"*/*-{self.job}.events.jsonl"))
+            found = sorted(Path(self.store.layout.jobs).glob(f"*/*-{self.number}.events.jsonl"))
             self.follower = Follower(found[0]) if found else None
         for event in self.follower.events() if self.follower else ():
             self.published = self.published or (event.kind == "finished" and event.step == "publish")
@@ -137,7 +142,7 @@ class FollowedJob:
             return JobStatus(job=self.job, state="COMPLETED")
         if self.failure:
             raise _failed(f"job {self.job} failed", "UNKNOWN", self.failure, None, None)
-        outputs = sorted(Path(self.store.layout.jobs).glob(f"*/*-{self.job}.out"))
+        outputs = sorted(Path(self.store.layout.jobs).glob(f"*/*-{self.number}.out"))
         raise JobError(
             f"{TITLES[self.scheduler]} does not know job {self.job} any more, or never did",
             state="UNKNOWN",

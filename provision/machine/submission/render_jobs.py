@@ -56,7 +56,7 @@ def render_user_script(script: Script) -> str:
 
 def render_environment_script(script: EnvironmentScript, *, command: str, again: str) -> str:
     """The script that becomes the Python of an environment; `again` is what to do if that is no longer published."""
-    return render("jobs/environment.sh.j2", script=script, command=command, again=again)
+    return render("jobs/environment.sh.j2", script=script, site=script.site, command=command, again=again)
 
 
 def _names(scheduler: SchedulerInterface) -> dict[str, object]:

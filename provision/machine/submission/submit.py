@@ -12,13 +12,14 @@ from provision.errors import CommandError, ConfigError, JobError
 from provision.jobs.build_job import BuildScript, Submitter
 from provision.machine.configuration.search_path import named_folder
 from provision.machine.files.disk import write
-from provision.machine.probes.ask_scheduler import status
+from provision.machine.probes.ask_scheduler import asking, status
 from provision.machine.programs.run import capture
 from provision.machine.root.store import Store
 from provision.machine.submission.job_settings import read_settings, write_settings
+from provision.machine.terminal.console import say
 from provision.model.child_environ import Needs
 from provision.profile.scheduler import SchedulerName
-from provision.schedulers import TITLES, scheduler_for
+from provision.schedulers import TITLES, command_environ, scheduler_for
 
 # How long a file of settings stays if no job reads it. A job whose file is gone uses the settings of its own environment.
 UNUSED_S = 30 * 86400.0
@@ -43,7 +44,7 @@ def queued(job: BuildScript) -> str | None:
 def _queued(job: str, name: SchedulerName) -> tuple[str, ...] | None:
     """The IDs of the waiting and running jobs with this name; None if the scheduler does not say."""
     scheduler = scheduler_for(name)
-    done = capture(scheduler.queued_argv(job), os.environ)
+    done = capture(scheduler.queued_argv(job), asking(name))
     return scheduler.parse_queued(done.stdout, job) if done.returncode == 0 else None
 
 
@@ -61,11 +62,13 @@ def submit(job: BuildScript, store: Store) -> str:
     try:
         number = _submit(
             script, job.scheduler, "change the job's options under `archs.ARCH.job` in the site profile", "index"
-        )
+        ) or queued(job)
     except JobError:
         if job.settings_file:
             Path(job.settings_file).unlink(missing_ok=True)
         raise
+    if number is None:
+        raise _without_number(job.scheduler)
     keep_settings(job, number)
     return number
 
@@ -84,32 +87,51 @@ def submit_script(text: str, name: str, scheduler: SchedulerName) -> tuple[str, 
     there = path.exists()
     write(path, text, executable=True)
     try:
-        return _submit(path, scheduler, "change the options of the command", "everything"), file
+        number = _submit(path, scheduler, "change the options of the command", "everything")
     except JobError:
         if not there:
             path.unlink(missing_ok=True)
         raise
+    if number is None:
+        raise _without_number(scheduler)
+    return number, file
 
 
-def _submit(script: Path, name: SchedulerName, hint: str, needs: Needs) -> str:
-    """Submit the script from the working directory, where the job then starts; return the job ID.
+def _submit(script: Path, name: SchedulerName, hint: str, needs: Needs) -> str | None:
+    """Submit the script from the working directory, where the job then starts; the job ID, if the output has one.
 
-    Slurm gives the job all variables that `sbatch` has: `needs` decides which these are.
+    Slurm gives the job all variables that `sbatch` has: `needs`, and where the scheduler is, decide which these are.
 
     Raises:
         JobError: the scheduler refused the job.
     """
     scheduler = scheduler_for(name)
-    done = capture(scheduler.submit_argv(str(script)), os.environ, folder=os.path.abspath(os.curdir), needs=needs)
-    number = scheduler.parse_job_id(done.stdout)
-    if done.returncode or number is None:
+    environ = command_environ(scheduler, os.environ, script.read_text())
+    left_out = [variable for variable in os.environ if variable.startswith("SBATCH_") and variable not in environ]
+    if left_out:
+        say(f"note: the script decides, not {' '.join(sorted(left_out))} of this shell")
+    done = capture(scheduler.submit_argv(str(script)), environ, folder=os.path.abspath(os.curdir), needs=needs)
+    if done.returncode:
         raise JobError(
             f"{TITLES[name]} refused the job",
             state="SUBMIT_FAILED",
             evidence=(done.stderr or done.stdout).strip().splitlines()[:6],
             hint=f"{hint}, then run the same command again",
         )
-    return number
+    return scheduler.parse_job_id(done.stdout) or scheduler.parse_job_id(done.stderr)
+
+
+def _without_number(name: SchedulerName) -> JobError:
+    """The error of a job that was submitted, but by a program of the site that prints no ID."""
+    scheduler = scheduler_for(name)
+    return JobError(
+        f"the job was submitted, but `{scheduler.SUBMIT}` printed no job ID",
+        state="UNKNOWN",
+        evidence=[
+            f"`{scheduler.SUBMIT}` ended with code 0: it may be a program of the site in place of {TITLES[name]}'s"
+        ],
+        hint=f"`{scheduler.QUEUE}` lists your jobs, then `provision job follow ID`",
+    )
 
 
 def keep_settings(job: BuildScript, number: str | None = None) -> None:
@@ -128,7 +150,7 @@ def requeue(job: str, name: SchedulerName) -> str | None:
     if argv is None:
         return f"{TITLES[name]} does not let users do that"
     try:
-        done = capture((*argv, job), os.environ)
+        done = capture((*argv, job), asking(name))
     except CommandError as error:
         return error.message
     return (done.stderr or done.stdout).strip() or f"exit code {done.returncode}" if done.returncode else None

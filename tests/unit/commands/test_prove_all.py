@@ -116,7 +116,7 @@ def test_the_job_has_the_shape_of_the_largest_proof() -> None:
     ("command", "kind", "message"),
     [
         (("--all", "x"), "config", "`ENVIRONMENT` and `--all`"),
-        (("x", "--submit"), "usage", "`--submit`"),
+        (("--provided", "--arch", "haswell", "--submit"), "usage", "`--submit`"),
         (("--all", "--no-wait"), "usage", "`--no-wait`"),
         (("--all", "--arch", "gone"), "unknown-arch", "`gone`"),
         (("--all",), "plan", "job"),

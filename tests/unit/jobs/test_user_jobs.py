@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -153,6 +154,41 @@ def test_a_script_runs_to_its_launcher_on_this_machine(kind: StrategyName, tmp_p
     assert done.returncode == 2
     assert "train.py" in errors_of(done.stderr)
     words("job", errors_of(done.stderr))
+
+
+@pytest.mark.parametrize(
+    ("init", "code"),
+    [
+        ("module() { LOADEDMODULES=$2; }\n[ -n '' ] && export LMOD_COLORIZE=yes\n", 0),
+        ("module() { LOADEDMODULES=$2; }\nreturn 3\n", 0),
+        ("false\nmodule() { LOADEDMODULES=$2; }\necho $UNSET\n", 0),
+        ("echo nothing\n", 2),
+    ],
+)
+def test_the_command_module_counts_and_not_how_its_init_file_ends(init: str, code: int, tmp_path: Path) -> None:
+    (tmp_path / "init").write_text(init)
+    (tmp_path / "train.py").write_text("print('trained')")
+    site = profile("sigma2-saga")
+    site = dataclasses.replace(site, modules=dataclasses.replace(site.modules, init=str(tmp_path / "init")))
+    text = render_user_job(job("sigma2-saga", "normal", "single", site=site, site_modules=("a/1",)))
+    environ = {"PATH": os.environ["PATH"], "USERWORK": str(tmp_path)}
+    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=False, env=environ, cwd=tmp_path)
+    assert (done.returncode, "trained" in done.stdout) == (code, not code), done.stderr
+    assert ("is not defined by" in done.stderr) is bool(code)
+
+
+def test_a_job_reaches_the_network_through_the_proxy_of_its_nodes() -> None:
+    """The user's own proxy stays; workers that connect by gRPC get none."""
+    for kind in ("single", "horovod", "multiworker"):
+        asked = job("sigma2-saga", "accel", kind)
+        network = dataclasses.replace(asked.site.network, compute="proxy", proxy="http://proxy:1")
+        text = render_user_job(dataclasses.replace(asked, site=dataclasses.replace(asked.site, network=network)))
+        lines = [line for line in text.splitlines() if re.match("(export|unset) https?_proxy", line)]
+        script = "\n".join([*lines, 'echo "$http_proxy ${HTTPS_PROXY-}"'])
+        for given in ({}, {"http_proxy": "http://me@proxy:2"}):
+            done = subprocess.run(["bash", "-c", script], env=given, capture_output=True, text=True, check=False)
+            first = given.get("http_proxy", "http://proxy:1") if kind != "multiworker" else ""
+            assert done.stdout.startswith(f"{first} "), (kind, text)
 
 
 def errors_of(said: str) -> str:

@@ -44,14 +44,19 @@ def test_mirrored_gets_all_devices_of_a_node_and_single_gets_one() -> None:
     """Without GPUs, mirrored has at least two replicas on the CPU."""
     of_gpus, of_cpus = profile("generic-slurm").arch("gpu"), slurm_site().arch(None)
     assert (of_gpus.proof.ranks_per_node, of_cpus.proof.ranks_per_node) == (4, 1)
-    four, one = 4 * of_gpus.job.cpus_per_task, of_gpus.job.cpus_per_task
+    shared = dataclasses.replace(of_gpus, job=dataclasses.replace(of_gpus.job, exclusive=False))
+    whole = dataclasses.replace(of_gpus, job=dataclasses.replace(of_gpus.job, exclusive=True))
+    assert of_gpus.node is not None
+    one = of_gpus.node.cores // 4
     for arch, program, wanted in (
-        (of_gpus, "mirrored", (4, 4, four)),
-        (of_gpus, "single", (1, 1, one)),
-        (of_cpus, "mirrored", (2, 0, of_cpus.job.cpus_per_task)),
-        (of_cpus, "single", (1, 0, of_cpus.job.cpus_per_task)),
+        (shared, "mirrored", (4, 4, 4 * one)),
+        (shared, "single", (1, 1, one)),
+        (whole, "mirrored", (4, 4, 0)),
+        (of_cpus, "mirrored", (2, 0, 0)),
+        (of_cpus, "single", (1, 0, 0)),
     ):
-        shape = proof_shape(arch, stack_with_proof(program))
+        site = slurm_site() if arch is of_cpus else profile("generic-slurm")
+        shape = proof_shape(site, arch, stack_with_proof(program))
         assert (shape.devices, shape.gpus_per_node, shape.cpus_per_rank) == wanted
 
 

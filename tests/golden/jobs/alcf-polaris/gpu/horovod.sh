@@ -63,8 +63,9 @@ require_loaded() { # some versions of `module` succeed even if they load nothing
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
-  source /usr/share/lmod/lmod/init/bash
+  source /usr/share/lmod/lmod/init/bash || : # its last command may be false
 fi
+command -v module >/dev/null 2>&1 || stop "the command module is not defined by "/usr/share/lmod/lmod/init/bash
 module reset >/dev/null 2>&1 || true
 module use /soft/modulefiles
 module use /site/root/modules/gpu/lua
@@ -72,6 +73,12 @@ module load tensorflow/2.15.1
 require_loaded tensorflow/2.15.1
 module list # record the modules in the output
 set -u
+
+# Compute nodes reach the internet only through a proxy.
+export http_proxy="${http_proxy:-http://proxy.alcf.anl.gov:3128}"
+export https_proxy="${https_proxy:-http://proxy.alcf.anl.gov:3128}"
+export HTTP_PROXY="${HTTP_PROXY:-http://proxy.alcf.anl.gov:3128}"
+export HTTPS_PROXY="${HTTPS_PROXY:-http://proxy.alcf.anl.gov:3128}"
 
 # Variables that TensorFlow and its libraries read.
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
@@ -99,5 +106,7 @@ mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind depth --env "OMP_NUM_THREADS=${OMP_NU
   --env "PROVISION_DATA=${PROVISION_DATA:-}" --env "PROVISION_RESUME=${PROVISION_RESUME:-}" \
   --env "HDF5_USE_FILE_LOCKING=${HDF5_USE_FILE_LOCKING:-}" \
   --env "TF_CPP_MIN_LOG_LEVEL=${TF_CPP_MIN_LOG_LEVEL:-}" --env "XLA_FLAGS=${XLA_FLAGS:-}" \
-  --env "TMPDIR=${TMPDIR:-}" \
+  --env "TMPDIR=${TMPDIR:-}" --env http_proxy=http://proxy.alcf.anl.gov:3128 \
+  --env https_proxy=http://proxy.alcf.anl.gov:3128 --env HTTP_PROXY=http://proxy.alcf.anl.gov:3128 \
+  --env HTTPS_PROXY=http://proxy.alcf.anl.gov:3128 \
   bash -c 'export CUDA_VISIBLE_DEVICES=$((3 - PALS_LOCAL_RANKID % 4)); exec "$@"' rank python -u "$script"

@@ -62,8 +62,9 @@ require_loaded() { # some versions of `module` succeed even if they load nothing
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
-  source /usr/share/lmod/lmod/init/bash
+  source /usr/share/lmod/lmod/init/bash || : # its last command may be false
 fi
+command -v module >/dev/null 2>&1 || stop "the command module is not defined by "/usr/share/lmod/lmod/init/bash
 module reset >/dev/null 2>&1 || true
 module use /soft/modulefiles
 module use /site/root/modules/gpu/lua
@@ -71,6 +72,12 @@ module load tensorflow/2.15.1
 require_loaded tensorflow/2.15.1
 module list # record the modules in the output
 set -u
+
+# Compute nodes reach the internet only through a proxy.
+export http_proxy="${http_proxy:-http://proxy.alcf.anl.gov:3128}"
+export https_proxy="${https_proxy:-http://proxy.alcf.anl.gov:3128}"
+export HTTP_PROXY="${HTTP_PROXY:-http://proxy.alcf.anl.gov:3128}"
+export HTTPS_PROXY="${HTTPS_PROXY:-http://proxy.alcf.anl.gov:3128}"
 
 # Variables that TensorFlow and its libraries read.
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks

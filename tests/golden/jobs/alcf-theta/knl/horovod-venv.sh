@@ -55,8 +55,9 @@ require_loaded() { # some versions of `module` succeed even if they load nothing
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
-  source /opt/modules/default/init/bash
+  source /opt/modules/default/init/bash || : # its last command may be false
 fi
+command -v module >/dev/null 2>&1 || stop "the command module is not defined by "/opt/modules/default/init/bash
 module unload PrgEnv-intel >/dev/null 2>&1 || true
 module use /site/root/modules/knl/tcl
 module load tensorflow/2.15.1

@@ -4,7 +4,6 @@
 #SBATCH --nodes=32                     # number of nodes
 #SBATCH --ntasks-per-node=1            # processes (ranks) on each node
 #SBATCH --time=00:30:00                # time limit, after which the scheduler ends the job
-#SBATCH --exclusive                    # whole nodes
 #SBATCH --cpus-per-task=272            # CPUs for each process
 #SBATCH --constraint=knl               # the kind of node
 #SBATCH --account=tests                # the account to charge
@@ -24,6 +23,10 @@
 
 set -euo pipefail
 umask 022
+# What the shell that submitted this script, or its job, may have left, and the launcher would obey.
+unset SLURM_{EXPORT_ENV,CPU_BIND,MEM_BIND,STEP_GRES,OVERLAP,EXACT,LABELIO,STDOUTMODE,TIMELIMIT,HET_SIZE,PACK_SIZE,JOB_NODELIST_HET_GROUP_0,JOB_NODELIST_PACK_GROUP_0} \
+  SLURM_{MEM_PER_CPU,MEM_PER_GPU,MEM_PER_NODE,CPUS_PER_GPU,GRES,GPU_BIND,GPUS,GPUS_PER_NODE,GPUS_PER_TASK} \
+  SLURM_{GPUS_PER_SOCKET,NTASKS_PER_CORE,NTASKS_PER_SOCKET,NTASKS_PER_GPU,THREADS_PER_CORE,CORE_SPEC,HINT,DISTRIBUTION,RESERVATION}
 
 # The folder from which the job was submitted, the training script, and a folder for the output of this job.
 submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
@@ -56,8 +59,9 @@ require_loaded() { # some versions of `module` succeed even if they load nothing
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
-  source /opt/modules/default/init/bash
+  source /opt/modules/default/init/bash || : # its last command may be false
 fi
+command -v module >/dev/null 2>&1 || stop "the command module is not defined by "/opt/modules/default/init/bash
 module load tensorflow/intel-1.15.0-py37
 require_loaded tensorflow/intel-1.15.0-py37
 module list # record the modules in the output

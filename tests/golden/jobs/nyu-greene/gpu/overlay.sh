@@ -68,8 +68,9 @@ fi
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
-  source /share/apps/lmod/lmod/init/bash
+  source /share/apps/lmod/lmod/init/bash || : # its last command may be false
 fi
+command -v module >/dev/null 2>&1 || stop "the command module is not defined by "/share/apps/lmod/lmod/init/bash
 module purge >/dev/null 2>&1 || true
 module list # record the modules in the output
 set -u
