@@ -1,22 +1,20 @@
 """The condition of an environment: what differs from what passed the proof, and the verdict. Pure."""
 
-from __future__ import annotations
-
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
-from provision.model import stored
+from provision.model.stored import Stored
 from provision.wording import count
 
-SCHEMA = 1
 Condition = Literal["fresh", "drifted", "broken"]
 SHOWN, MOST = 3, 200
 """How many files of a group are shown, and how many differences JSON has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference:
+class Difference(Stored):
     """One thing that is not as it was: a file, or a value of the machine. `package` is empty if there is none."""
 
     subject: str
@@ -29,19 +27,14 @@ class Difference:
 
     def to_dict(self) -> dict[str, Any]:
         """This difference as plain JSON values."""
-        return {
-            "subject": self.subject,
-            "reason": self.reason,
-            "package": self.package or None,
-            "breaks": self.breaks,
-            "hint": self.hint,
-        }
+        return {**Stored.to_dict(self), "package": self.package or None}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Examination:
+class Examination(Stored):
     """What a look at one environment found."""
 
+    SCHEMA: ClassVar[int] = 1
     environment: str
     differences: tuple[Difference, ...] = ()
     notes: tuple[str, ...] = ()
@@ -66,28 +59,16 @@ class Examination:
 
     def to_dict(self) -> dict[str, Any]:
         """This examination as plain JSON values; of very many differences only the first."""
-        return {
-            "schema": SCHEMA,
-            "environment": self.environment,
-            "condition": self.condition,
-            "why": self.why,
-            "found": len(self.differences),
-            "differences": [difference.to_dict() for difference in self.differences[:MOST]],
-            "notes": list(self.notes),
-            "hashed": self.hashed,
-            "at": self.at,
-        }
+        fields = Stored.to_dict(dataclasses.replace(self, differences=self.differences[:MOST]))
+        verdict = {"condition": self.condition, "why": self.why, "found": len(self.differences)}
+        return {"schema": self.SCHEMA, "environment": self.environment, **verdict, **fields}
 
 
 def remembered_reason(data: Mapping[str, Any], environment: str) -> str | None:
     """Why the last examination called an environment broken, from its JSON; None if it did not, or the JSON is damaged."""
-    try:
-        stored.refuse_newer(data, SCHEMA)
-        if stored.text(data, "environment") == environment and stored.text(data, "condition") == "broken":
-            return stored.text(data, "why")
-    except ValueError:
-        return None
-    return None
+    known = {"schema": Examination.SCHEMA, "environment": environment, "condition": "broken"}
+    why = data.get("why")
+    return why if isinstance(why, str) and data == {**data, **known} else None
 
 
 def describe(examination: Examination) -> list[str]:

@@ -1,23 +1,19 @@
 """Events: what a build reports while it runs, to the terminal and to a command that follows the job."""
 
-from __future__ import annotations
-
-import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from provision.errors import ProvisionError
-from provision.model import stored
 from provision.model.plan import Plan
+from provision.model.stored import Stored
 
 EventKind = Literal["plan", "started", "progress", "finished", "failed", "say", "error"]
-KINDS: tuple[str, ...] = get_args(EventKind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Event:
+class Event(Stored):
     """Something that happened. Only the event of the plan has `environment`, `steps` and `expected`.
 
     The `text` of a finished step describes its result, if there is one: the size of the environment.
@@ -53,25 +49,12 @@ def error_event(error: ProvisionError) -> Event:
 
 def emit_event(event: Event) -> str:
     """The event as one line of JSON."""
-    return json.dumps({key: value for key, value in dataclasses.asdict(event).items() if value}) + "\n"
+    return json.dumps({key: value for key, value in event.to_dict().items() if value}) + "\n"
 
 
 def parse_event(line: str) -> Event | None:
     """The inverse of `emit_event`; None for a line that is damaged or incomplete."""
     try:
-        data = json.loads(line)
-        if not isinstance(data, dict) or data.get("kind") not in KINDS or not data.keys() <= set(Event.__slots__):
-            return None
-        expected = stored.mapping({"expected": dict(data.get("expected", ()))}, "expected")
-        return Event(
-            kind=data["kind"],
-            step=stored.optional_text(data, "step") or "",
-            text=stored.optional_text(data, "text") or "",
-            seconds=stored.optional_number(data, "seconds") or 0.0,
-            environment=stored.optional_text(data, "environment") or "",
-            steps=tuple((str(name), str(title), str(action)) for name, title, action in data.get("steps", ())),
-            expected=tuple((name, stored.number(expected, name)) for name in expected),
-            error=stored.mapping({"error": {}, **data}, "error"),
-        )
-    except (ValueError, TypeError, RecursionError):
+        return Event.from_dict(json.loads(line))
+    except (ValueError, RecursionError):
         return None

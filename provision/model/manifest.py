@@ -6,15 +6,13 @@ last change in nanoseconds, the package that the file belongs to (`-` if none), 
 A Spack environment has links to packages in Spack's store. Their files are in its manifest too, with absolute paths.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
-from provision.model import stored
+from provision.model.stored import Stored
+from provision.profile.reader import Key
 
-SCHEMA = 1
 # The two files of a manifest, among the records of an environment.
 HEAD, FILES = "manifest.json", "manifest.txt"
 LINK = "->"
@@ -40,13 +38,14 @@ Files = Mapping[str, FileEntry]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ManifestHead:
+class ManifestHead(Stored):
     """`manifest.json`: what can be checked quickly, and the hash of the text with all files."""
 
+    SCHEMA: ClassVar[int] = 1
     files: int
-    size: int
+    size: Annotated[int, Key("bytes")]
     """Of the prefix alone: what goes when it is removed."""
-    digest: str
+    digest: Annotated[str, Key("sha256")]
     """The sha256 of `manifest.txt`."""
     first: tuple[str, ...]
     """Folders and programs near the top of the prefix: if one is missing, the environment is broken."""
@@ -56,35 +55,9 @@ class ManifestHead:
     """The folders of packages outside of the prefix whose files are in the manifest."""
 
     def to_dict(self) -> dict[str, Any]:
-        """This head as plain JSON values."""
-        return {
-            "schema": SCHEMA,
-            "files": self.files,
-            "bytes": self.size,
-            "sha256": self.digest,
-            "first": list(self.first),
-            "records": dict(self.records),
-            "record": {},  # older versions read a copy of the record here
-            **({"beside": list(self.beside)} if self.beside else {}),
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ManifestHead:
-        """Read back what `to_dict` returned.
-
-        Raises:
-            ValueError: it is damaged, or a newer version wrote it.
-        """
-        stored.refuse_newer(data, SCHEMA)
-        records = stored.mapping(data, "records")
-        return cls(
-            files=int(stored.number(data, "files")),
-            size=int(stored.number(data, "bytes")),
-            digest=stored.text(data, "sha256"),
-            first=stored.texts(data, "first"),
-            records={name: stored.text(records, name) for name in records},
-            beside=stored.texts(data, "beside") if "beside" in data else (),
-        )
+        """This head as plain JSON values; older versions read a copy of the record in it."""
+        data = {**Stored.to_dict(self), "record": {}}
+        return data if self.beside else {key: value for key, value in data.items() if key != "beside"}
 
 
 def write_files(files: Files) -> str:

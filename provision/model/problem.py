@@ -1,12 +1,11 @@
 """A problem: something that stops a plan or a job, with its evidence and what to type."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from provision.errors import ErrorKind, PlanError, ProvisionError
+from provision.model.stored import Stored
 
 ProblemKind = Literal[
     "missing",
@@ -27,7 +26,7 @@ no-space: of a folder; untrusted: others than the admins of the site may write i
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Problem:
+class Problem(Stored):
     """Something that stops a plan: the message, the evidence, and a hint. `subject` is one word: `python`, `account`.
 
     `accepted` is the value of a limit, such as the most nodes of a queue.
@@ -42,13 +41,7 @@ class Problem:
 
     def to_dict(self) -> dict[str, Any]:
         """Return this problem as plain JSON values."""
-        return {
-            "kind": self.kind,
-            "subject": self.subject,
-            "message": self.message,
-            "evidence": list(self.evidence),
-            "hint": self.hint,
-        }
+        return {key: value for key, value in Stored.to_dict(self).items() if key != "accepted"}
 
 
 def raise_problems(

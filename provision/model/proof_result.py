@@ -1,25 +1,23 @@
 """The result of a proof: the verdict, and the circumstances in which it was given."""
 
-from __future__ import annotations
-
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from provision.model import stored
+from provision.model.stored import Stored
 from provision.model.verdict import Verdict
+from provision.profile.reader import Mark
 from provision.wording import count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ProofResult:
+class ProofResult(Stored):
     """A verdict with what it was given on."""
 
-    verdict: Verdict
+    verdict: Annotated[Verdict, Mark.BESIDE]
     data: str
     """The data set that was trained on."""
-    trained_by: str
-    """Who trained, in words."""
+    trained_by: str = ""
+    """Who trained, in words; a build that was continued after an upgrade has none."""
     command: tuple[str, ...]
     modules: tuple[str, ...]
     """The modules that were loaded."""
@@ -29,38 +27,13 @@ class ProofResult:
     findings: tuple[str, ...] = ()
     """What was worse than in the earlier proofs of the environment, by more than its site tolerates."""
 
+    def __post_init__(self) -> None:
+        """Without words for who trained, it was the ranks."""
+        object.__setattr__(self, "trained_by", self.trained_by or count(self.verdict.figures.ranks, "rank"))
+
     def to_dict(self) -> dict[str, Any]:
         """The verdict's JSON, with the circumstances."""
-        return {
-            **self.verdict.to_dict(),
-            "data": self.data,
-            "trained_by": self.trained_by,
-            "command": list(self.command),
-            "modules": list(self.modules),
-            "seconds": round(self.seconds, 1),
-            "date": self.date,
-            "findings": list(self.findings),
-        }
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> ProofResult:
-        """Read back what `to_dict` returned.
-
-        Raises:
-            ValueError: it is damaged, or its outcome is not the one that its checks give.
-        """
-        verdict = Verdict.from_dict(data)
-        return cls(
-            verdict=verdict,
-            data=stored.text(data, "data"),
-            # A build that was continued after an upgrade has none.
-            trained_by=stored.optional_text(data, "trained_by") or count(verdict.figures.ranks, "rank"),
-            command=stored.texts(data, "command"),
-            modules=stored.texts(data, "modules"),
-            seconds=stored.number(data, "seconds"),
-            date=stored.text(data, "date"),
-            findings=stored.texts(data, "findings") if "findings" in data else (),
-        )
+        return {**Stored.to_dict(self), "seconds": round(self.seconds, 1)}
 
     @property
     def summary(self) -> str:

@@ -1,19 +1,24 @@
 """A receipt: that one step of an environment is done, on which host, in how many seconds, and what it found."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from provision.model import stored
+from provision.model.stored import Damage, Stored, refuse_newer
 from provision.model.verdict import Check
-
-SCHEMA = 1
+from provision.profile.reader import Reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Receipt:
+class Findings(Stored):
+    """The details of the inspection, of which the record is made."""
+
+    checks: tuple[Check, ...] = ()
+    versions: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Receipt(Stored):
     """One step that is done. `details` are those of its operations: `wheel`, `checks`, `versions`, `summary`."""
 
     step: str
@@ -22,27 +27,18 @@ class Receipt:
     details: Mapping[str, Any] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return this receipt as plain JSON values; the details stand beside the other keys."""
+        """This receipt as plain JSON values; the details stand beside the other keys."""
         return {"step": self.step, "seconds": self.seconds, "host": self.host, **self.details}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Receipt:
+    def from_dict(cls, data: Mapping[str, Any], **given: Any) -> "Receipt":
         """Read back what `to_dict` returned.
 
         Raises:
             ValueError: it is damaged, or a newer version wrote it.
         """
         if "schema" in data:  # none has one until receipts change
-            stored.refuse_newer(data, SCHEMA)
+            refuse_newer(data, 1)
+        Findings.from_dict(data)
         details = {key: value for key, value in data.items() if key not in ("step", "seconds", "host")}
-        # The record is made of these.
-        for check in stored.sequence(details, "checks") if details.get("checks") is not None else ():
-            Check.from_dict(check)
-        if details.get("versions") is not None:
-            stored.mapping(details, "versions")
-        return cls(
-            step=stored.text(data, "step"),
-            seconds=stored.number(data, "seconds"),
-            host=stored.text(data, "host"),
-            details=details,
-        )
+        return Reader(data, Damage()).into(cls, details=details)

@@ -1,9 +1,18 @@
-"""Reading JSON that lies on disk: a value of the right type, or a ValueError that names the key."""
+"""Values that are kept as JSON: the fields of a dataclass are the keys, and `profile/reader.py` reads them back.
+
+Another version of the tool may have written the file: unknown keys are passed over, and a key that is missing or `null` has the
+default of its field. A wrong type is an error.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, ClassVar, TypeVar, cast
+
+from provision.profile.reader import Faults, Mark, Reader, fields_of, parts_of
+
+T = TypeVar("T", bound="Stored")
 
 
 class NewerError(ValueError):
@@ -24,64 +33,60 @@ def refuse_newer(data: Mapping[str, Any], schema: int) -> None:
         raise ValueError(f"`schema` is {found!r}, not {schema}")
 
 
-def text(data: Mapping[str, Any], key: str) -> str:
-    """The string under `key`. Raises `ValueError` for anything else."""
-    value = data.get(key)
-    if not isinstance(value, str):
-        raise ValueError(f"`{key}` is {value!r}, not a string")
-    return value
+class Damage(Faults):
+    """The first fault of a file that the tool wrote."""
+
+    def __init__(self) -> None:
+        super().__init__("", by_hand=False)
+
+    def add(self, path: str, what: str, cause: str | None = None) -> None:
+        """Raise `ValueError` with the key path."""
+        raise ValueError(f"`{path}`: {what}")
 
 
-def optional_text(data: Mapping[str, Any], key: str) -> str | None:
-    """The string under `key`, or None. Raises `ValueError` for anything else."""
-    return None if data.get(key) is None else text(data, key)
+class Stored:
+    """A dataclass that is kept as JSON; with a `SCHEMA`, in a file of its own."""
+
+    __slots__ = ()
+    SCHEMA: ClassVar[int | None] = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """This value as plain JSON values."""
+        return {**({} if self.SCHEMA is None else {"schema": self.SCHEMA}), **_fields(self)}
+
+    @classmethod
+    def from_dict(cls: type[T], data: Mapping[str, Any], **given: Any) -> T:
+        """Read back what `to_dict` returned; the given fields are kept elsewhere.
+
+        Raises:
+            NewerError: a newer version of the tool wrote it.
+            ValueError: it is damaged.
+        """
+        if not isinstance(data, Mapping):
+            raise ValueError(f"it is {data!r}, not a table")
+        if cls.SCHEMA is not None:
+            refuse_newer(data, cls.SCHEMA)
+        return Reader(data, Damage()).into(cls, **given)
 
 
-LARGEST = 1e15
-"""Seconds, ranks, images per second: nothing that we store comes near it, and it is a number in every language."""
+def plain(value: Any) -> Any:
+    """A value as plain JSON values."""
+    if hasattr(value, "parse"):
+        return str(value)
+    if isinstance(value, Stored):
+        return value.to_dict()
+    if dataclasses.is_dataclass(value):
+        return _fields(value)
+    if isinstance(value, Mapping):
+        return {key: plain(inner) for key, inner in value.items()}
+    if isinstance(value, frozenset):
+        return sorted(value)
+    return [plain(inner) for inner in value] if isinstance(value, (list, tuple)) else value
 
 
-def number(data: Mapping[str, Any], key: str) -> float:
-    """The number under `key`, neither NaN nor infinite. Raises `ValueError` for anything else."""
-    value = data.get(key)
-    if not isinstance(value, int | float) or isinstance(value, bool) or not -LARGEST <= value <= LARGEST:
-        raise ValueError(f"`{key}` is {value!r}, not a number")
-    return value
-
-
-def optional_number(data: Mapping[str, Any], key: str) -> float | None:
-    """The number under `key`, or None. Raises `ValueError` for anything else."""
-    return None if data.get(key) is None else number(data, key)
-
-
-def mapping(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """The object under `key`. Raises `ValueError` for anything else."""
-    value = data.get(key)
-    if not isinstance(value, Mapping):
-        raise ValueError(f"`{key}` is {value!r}, not an object")
-    return value
-
-
-def sequence(data: Mapping[str, Any], key: str) -> Sequence[Any]:
-    """The list under `key`. Raises `ValueError` for anything else."""
-    value = data.get(key)
-    if not isinstance(value, Sequence) or isinstance(value, str):
-        raise ValueError(f"`{key}` is {value!r}, not a list")
-    return value
-
-
-def texts(data: Mapping[str, Any], key: str) -> tuple[str, ...]:
-    """The list of strings under `key`. Raises `ValueError` for anything else."""
-    values = sequence(data, key)
-    if not all(isinstance(value, str) for value in values):
-        raise ValueError(f"`{key}` is {list(values)!r}, not a list of strings")
-    return tuple(values)
-
-
-def pairs(data: Mapping[str, Any], key: str) -> tuple[tuple[str, str], ...]:
-    """The list of pairs of strings under `key`. Raises `ValueError` for anything else."""
-    values = sequence(data, key)
-    for value in values:
-        if not isinstance(value, list | tuple) or len(value) != 2 or not all(isinstance(part, str) for part in value):
-            raise ValueError(f"`{key}` has {value!r}, not a pair of strings")
-    return tuple((first, second) for first, second in values)
+def _fields(value: Any) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, key, annotation, _ in fields_of(cast("Any", type(value))):
+        inner = plain(getattr(value, name))
+        found |= inner if Mark.BESIDE in parts_of(annotation)[1] else {key: inner}
+    return found

@@ -1,13 +1,11 @@
 """A trace: one thing of the machine that an environment depends on, with its value when the environment was proved. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, cast, get_args
+from typing import Literal
 
-from provision.model import stored
 from provision.model.condition import Difference
+from provision.model.stored import Stored
 
 TraceKind = Literal["system", "python", "module", "folder", "library"]
 AGAIN = "`provision test` proves it again on this machine; `provision build --rebuild` builds it again"
@@ -21,24 +19,12 @@ GONE: Mapping[TraceKind, str] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
+class Trace(Stored):
     """One value of the machine. A subject is a path, but for `system`: `glibc`, `operating system`, `GPU driver`."""
 
     kind: TraceKind
     subject: str
     value: str
-
-    def to_dict(self) -> dict[str, str]:
-        """This trace as plain JSON values."""
-        return {"kind": self.kind, "subject": self.subject, "value": self.value}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Trace:
-        """Read back what `to_dict` returned. Raises `ValueError` if it is damaged."""
-        kind = stored.text(data, "kind")
-        if kind not in get_args(TraceKind):
-            raise ValueError(f"`kind` is {kind!r}, which is not a kind of trace")
-        return cls(kind=cast("TraceKind", kind), subject=stored.text(data, "subject"), value=stored.text(data, "value"))
 
 
 def judge_traces(

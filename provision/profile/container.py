@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from provision.errors import ConfigError
 from provision.knowledge.container_options import hides_environment
@@ -12,7 +12,6 @@ from provision.profile.patterns import SHELL_PATH, Module, Option, ShellPath
 from provision.profile.reader import Reader, Via
 
 Runtime = Literal["venv", "modules", "container"]
-RUNTIMES: tuple[Runtime, ...] = get_args(Runtime)
 IMAGE = re.compile(r"(?:docker://)?" + SHELL_PATH.pattern)
 SIZE = re.compile(r"([1-9][0-9]*)GB?-([1-9][0-9]*)([KM])")
 

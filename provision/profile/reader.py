@@ -180,7 +180,7 @@ def _raw(kind: Any, marks: Mapping[Any, Any]) -> tuple[Any, str]:
     if kind is str or get_origin(kind) is Literal or hasattr(kind, "parse"):
         return str, "text"
     if get_origin(kind) in (tuple, frozenset) and Mark.ENVIRON not in marks and Named not in marks:
-        return (list, tuple), "a list of texts"
+        return (list, tuple), "a list of texts" if _raw(*parts_of(get_args(kind)[0])[:2])[0] is str else "a list"
     return Mapping, "a table"
 
 
@@ -266,7 +266,11 @@ class Reader:
             self.fault(place, f"must be {word}, but is {value!r}")
             return BAD
         if hasattr(kind, "parse"):
-            return self._parsed(place, value, kind)
+            try:
+                return kind.parse(value)
+            except ValueError:
+                self.fault(place, f"{value!r} cannot be read")
+                return BAD
         if raw is Mapping and kind is not Any:
             return None if optional and not value else self._table(place, value, kind, marks)
         if raw == (list, tuple):
@@ -286,13 +290,6 @@ class Reader:
                 of = f" (from `${{{cause}}}`)" if cause and rule.of_variable else ""
                 self.faults.add(self._at(place), f"{what}{of}", cause if rule.of_variable else None)
         return value
-
-    def _parsed(self, place: str, value: str, kind: Any) -> Any:
-        try:
-            return kind.parse(value)
-        except ValueError:
-            self.fault(place, f"{value!r} cannot be read")
-            return BAD
 
     def _text(self, place: str, value: str, kind: Any, marks: Mapping[Any, Any]) -> str:
         before, choices = len(self.faults.lines), self._choices(kind, marks)

@@ -41,12 +41,17 @@ def test_the_event_of_a_plan_has_steps_and_expected_seconds() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["", "{", '{"kind": "say"', "[]", "null", "3", '{"kind": "say", "new": 1}', '{"text": "x"}']
+    "line",
+    ["", "{", '{"kind": "say"', "[]", "null", "3", '{"kind": "new"}', '{"kind": "say", "text": 3}', '{"text": "x"}'],
 )
 def test_a_damaged_or_incomplete_line_is_not_an_event(line: str) -> None:
     assert parse_event(line) is None
 
 
-@pytest.mark.parametrize("steps", ["3", "[3]", "null"])
+def test_an_event_of_a_newer_version_is_read_without_what_is_new() -> None:
+    assert parse_event('{"kind": "say", "text": "x", "new": 1}') == Event(kind="say", text="x")
+
+
+@pytest.mark.parametrize("steps", ["3", "[3]", '[["create", "make the environment"]]'])
 def test_an_event_with_malformed_steps_is_not_an_event(steps: str) -> None:
     assert parse_event(f'{{"kind": "plan", "steps": {steps}}}') is None
