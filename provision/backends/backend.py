@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from provision.horovod.wheel import Build
 from provision.model.facts import Existing, Facts
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.operation import Operation
@@ -55,31 +56,53 @@ class Construction:
     """What a person should know of the plan before anything starts, one line each."""
 
 
-class Draft(Protocol):
-    """What a backend would build, before it is known where. The texts are for people, and empty if there is no such part."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """What a backend would build, before it is known where. The texts are for people, and empty if there is no such part.
 
-    @property
-    def identity(self) -> Mapping[str, str]:
-        """Everything that decides the backend's part; a name that the planner's part has too replaces that text."""
+    `identity` is everything that decides the backend's part; a name that the planner's part has too replaces that text. `mpi`
+    is the MPI that Horovod uses, or that comes into the environment; the part up to `;` is its name and version. `horovod` is
+    its version, as the environment will report it. `abi_key` is the key of the compiled Horovod among the cached wheels; None
+    if the backend keeps none.
+    """
 
-    @property
-    def compiler(self) -> str:
-        """The compiler of what is compiled: family, version, path."""
+    identity: Mapping[str, str]
+    compiler: str
+    mpi: str
+    horovod: str
+    construct: Callable[[Layout, EnvironmentId, Existing, str], Construction]
+    """What is made for an environment, given what exists; the text is its identity, written to the prefix as `plan.json`."""
+    abi_key: str | None = None
 
-    @property
-    def mpi(self) -> str:
-        """The MPI that Horovod uses, or that comes into the environment; the part up to `;` is its name and version."""
 
-    @property
-    def horovod(self) -> str:
-        """The version of Horovod, as the environment will report it."""
-
-    @property
-    def abi_key(self) -> str | None:
-        """The key of the compiled Horovod among the cached wheels; None if the backend keeps none."""
-
-    def construct(self, layout: Layout, environment: EnvironmentId, existing: Existing, plan_text: str) -> Construction:
-        """What is made for this environment. `plan_text` is its identity, written to the prefix as `plan.json`."""
+def draft_of(
+    request: Request,
+    target: str,
+    build: Build | None,
+    construct: Callable[[Layout, EnvironmentId, Existing, str], Construction],
+    *,
+    own: Mapping[str, str],
+    abi_key: str | None = None,
+) -> Draft:
+    """The draft for a CPU target. Locks decide it, everything that compiles Horovod, and what is the backend's `own`."""
+    mpi = build.mpi if build else request.mpi_wheel
+    horovod = {}
+    if build:
+        horovod = {
+            "target": f"{target} ({build.target_flags})",
+            "compiler": build.compiler,
+            "horovod": f"{build.source.version} {' '.join(build.source.hashes)}",
+            "patches": " ".join(f"{patch.name}:{patch.sha256[:12]}" for patch in build.patches),
+        }
+    locks = {"lock": request.lock.sha256, "mpi lock": request.mpi_lock.sha256 if request.mpi_lock else ""}
+    return Draft(
+        identity={**horovod, **({"mpi": mpi} if mpi else {}), **locks, **own},
+        compiler=build.compiler if build else "",
+        mpi=mpi,
+        horovod=build.version if build else "",
+        construct=construct,
+        abi_key=abi_key,
+    )
 
 
 class Backend(Protocol):

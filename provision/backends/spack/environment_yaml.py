@@ -47,6 +47,11 @@ class SpackEnvironment:
         ]
 
 
+def target_of(package: str, target: str) -> str:
+    """The target of a package that is built: what is not compiled here is for the family of CPUs."""
+    return family_of(target, target) if package in ("py-pip", "py-tensorflow") else target
+
+
 def scalar(text: str) -> str:
     """A text as YAML reads it back; it is quoted if that is needed, as for a spec that ends in a colon."""
     if PLAIN.fullmatch(text) and not NOT_TEXT.fullmatch(text):
@@ -58,7 +63,6 @@ def write_yaml(environment: SpackEnvironment, repository: str) -> str:
     """The text of spack.yaml; `repository` is the folder of the packages, in which `$env` is the folder of spack.yaml."""
     assert environment.sources  # the route `source` has another text
     target, sources = environment.target, environment.sources
-    family = family_of(target, target)
     names = [external.name for external in environment.externals]
     lines = [
         *environment.head,
@@ -83,8 +87,7 @@ def write_yaml(environment: SpackEnvironment, repository: str) -> str:
         f"      require: [{scalar(f'target={target}')}]",
     ]
     for name, choices in sources.built.items():
-        own = family if name in ("py-pip", "py-tensorflow") else target
-        required = ", ".join(map(scalar, (f"target={own}", *choices)))
+        required = ", ".join(map(scalar, (f"target={target_of(name, target)}", *choices)))
         lines += [f"    {name}:", "      buildable: true", f"      require: [{required}]"]
     if {"mpich", "openmpi"} & set(names):
         mpi = next(name for name in names if name in ("mpich", "openmpi"))

@@ -7,14 +7,14 @@ From the facts of a machine every prefix is known. From a profile alone none is:
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
 from provision.horovod.flags import gpu_environ
-from provision.horovod.wheel import Build, site_environ
+from provision.horovod.wheel import site_environ
 from provision.knowledge.targets import family_of, flags_for
-from provision.model.facts import CompilerFacts, Facts, GpuFacts, Interpreter
+from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts, Place
 from provision.model.problem import Problem, raise_problems
 from provision.model.request import Request
 
@@ -58,34 +58,84 @@ UNUSED_COMPILER = External(
 )
 
 
-def externals_here(request: Request, facts: Facts, target: str, build: Build | None) -> tuple[External, ...]:
+# What a person reads of each external of a machine.
+COMMENTS = {
+    "python": "the Python of the site",
+    "compiler": "the compiler; `environment` is what the site's modules change, and how Horovod is configured",
+    "mpi": "the MPI of the site's modules",
+    "cuda": "CUDA",
+    "nccl": "NCCL",
+}
+
+
+def externals_here(request: Request, facts: Facts, target: str) -> tuple[External, ...]:
     """The externals of a machine with these facts; all have prefixes.
 
     Raises:
         PlanError: Spack could not use one of them.
     """
-    assert facts.python is not None  # `draft` refuses a machine without Python
-    family = family_of(target, target)
-    found = [_python(facts.python, family)]
-    if build is None or facts.compiler is None:
-        return (*found, replace(UNUSED_COMPILER, target=family))
-    found.append(_compiler(request, facts, facts.compiler, target))
-    if facts.mpi is not None and request.mpi_lock is None:
-        found.append(
-            External(
-                name=facts.mpi.family,
-                spec=f"{facts.mpi.family}@{facts.mpi.version}",
-                prefix=_above(facts.mpi.cxx),
-                target=target,
-                comment="the MPI of the site's modules",
-                compilers=(("cxx", facts.mpi.cxx),),
-                attributes=(("libraries", ":".join(facts.mpi.libraries)),),
-            )
-        )
-    if facts.gpu is not None and request.arch.gpu is not None:
-        found += _gpu(facts.gpu, target)
+    found = tuple(_externals(request, facts, target, COMMENTS))
     raise_problems([problem for external in found if (problem := _unusable(external, request))])
-    return tuple(found)
+    return found
+
+
+def _externals(request: Request, facts: Facts, target: str, comments: Mapping[str, str]) -> Iterator[External]:
+    """An external for each part of the facts; Python's is for the family of CPUs, so that packages serve all archs."""
+    python, compiler, mpi, gpu, spack = facts.python, facts.compiler, facts.mpi, facts.gpu, facts.spack
+    assert python is not None  # the planner refuses a machine without Python
+    family = family_of(target, target)
+    yield External(
+        name="python",
+        spec=f"python@{python.version}",
+        prefix=_above(python.executable),
+        target=family,
+        comment=comments["python"],
+        attributes=(("executable", python.executable),),
+    )
+    if request.stack.horovod is None or compiler is None:
+        yield replace(UNUSED_COMPILER, target=family)
+        return
+    gpu = gpu if request.arch.gpu else None
+    name = COMPILER_PACKAGES[compiler.family]
+    # Spack empties LD_LIBRARY_PATH and the like before it builds, and a batch job may have no module command. A compiler that
+    # is newer than those that archspec knows gets the flags of the newest.
+    yield External(
+        name=name,
+        spec=f"{name}@{compiler.version}",
+        prefix=_above(compiler.cxx),
+        target=target,
+        comment=comments["compiler"],
+        compilers=(("c", str(PurePosixPath(compiler.cxx).with_name(request.arch.compiler.cc))), ("cxx", compiler.cxx)),
+        sets=(
+            *(spack.sets if spack else ()),
+            ("HOROVOD_BUILD_ARCH_FLAGS", flags_for(target, compiler.family, compiler.version)),
+            *(gpu_environ(request.arch.gpu, gpu).items() if gpu and request.arch.gpu else ()),
+            *site_environ(request).items(),
+        ),
+        prepends=spack.prepends if spack else (),
+    )
+    if mpi is not None and request.mpi_lock is None:
+        yield External(
+            name=mpi.family,
+            spec=f"{mpi.family}@{mpi.version}",
+            prefix=_above(mpi.cxx),
+            target=target,
+            comment=comments["mpi"],
+            compilers=(("cxx", mpi.cxx),),
+            attributes=(("libraries", ":".join(mpi.libraries)),),
+        )
+    if gpu:
+        cuda = f"cuda@{gpu.cuda_version}"
+        yield External(name="cuda", spec=cuda, prefix=gpu.cuda_home, target=target, comment=comments["cuda"])
+    if gpu and gpu.nccl_library:
+        yield External(
+            name="nccl",
+            spec=f"nccl@{gpu.nccl_version}",
+            prefix=gpu.nccl_home or _above(gpu.nccl_library),
+            target=target,
+            comment=comments["nccl"],
+            attributes=(("library", gpu.nccl_library),),
+        )
 
 
 def _unusable(external: External, request: Request) -> Problem | None:
@@ -113,51 +163,46 @@ def _unusable(external: External, request: Request) -> Problem | None:
 
 def externals_of_profile(request: Request) -> tuple[External, ...]:
     """The externals that the profile names, for a machine that cannot be looked at; their prefixes are to be filled in."""
-    arch, modules = request.arch, request.arch.modules
-    family = family_of(arch.target, arch.target)
-    python = _unknown("python", request.minor, family, "any Python of this minor version", assumed=False)
-    found = [replace(python, attributes=(("executable", f"{python.prefix}/bin/python{request.minor}"),))]
-    if request.stack.horovod is None:
-        return (*found, replace(UNUSED_COMPILER, target=family))
-    version = version_in(modules, r"gcc(?:core|-native)?")
-    version, assumed = version or ASSUMED["gcc"], version is None
-    # A compiler that is newer than those that archspec knows gets the flags of the newest.
-    flags = f"{flags_for(arch.target, 'gcc', version)}"
-    gcc = _unknown("gcc", version, arch.target, "", assumed=assumed)
-    prefix = gcc.prefix
-    found.append(
-        External(
-            name="gcc",
-            spec=gcc.spec,
-            prefix=prefix,
-            target=arch.target,
-            comment=gcc.comment,
-            compilers=(("c", f"{prefix}/bin/{arch.compiler.cc}"), ("cxx", f"{prefix}/bin/{arch.compiler.cxx}")),
-            sets=(("HOROVOD_BUILD_ARCH_FLAGS", flags), *_gpu_sets(request, None), *site_environ(request).items()),
-        )
+    arch, minor = request.arch, request.minor
+    mpi_name = {"mpich": r"(?:cray-)?mpich", "openmpi": "openmpi"}[arch.mpi.family]
+    names = {"gcc": r"gcc(?:core|-native)?", arch.mpi.family: mpi_name, "cuda": "cuda(?:toolkit)?", "nccl": "nccl"}
+    named = {name: version_in(arch.modules, pattern) for name, pattern in names.items()}
+    comments = {name: "" if version else "the profile does not name the version" for name, version in named.items()}
+    comments |= {
+        "python": "any Python of this minor version",
+        "compiler": comments["gcc"],
+        "mpi": comments[arch.mpi.family],
+    }
+    version = {name: version or ASSUMED[name] for name, version in named.items()}
+    prefix = {name: f"{UNKNOWN_PREFIX}{name.upper()}" for name in (*names, "python")}
+    mpi = prefix[arch.mpi.family]
+    facts = Facts(
+        host="",
+        job=None,
+        cpu=Cpu(target=arch.target, features=frozenset()),
+        python=Interpreter(executable=f"{prefix['python']}/bin/python{minor}", version=minor, tag=""),
+        compiler=CompilerFacts(family="gcc", version=version["gcc"], cxx=f"{prefix['gcc']}/bin/{arch.compiler.cxx}"),
+        mpi=MpiFacts(
+            family=arch.mpi.family,
+            version=version[arch.mpi.family],
+            cxx=f"{mpi}/bin/{arch.mpi.cxx}",
+            show="",
+            libraries=(f"{mpi}/lib/libmpi.so",),
+        ),
+        modules=arch.modules,
+        tool_python="",
+        uv=None,
+        cores=0,
+        place=Place(path="", writable=True, free_bytes=0, free_inodes=None),
+        gpu=GpuFacts(
+            cuda_home=prefix["cuda"],
+            cuda_version=version["cuda"],
+            nccl_home=prefix["nccl"],
+            nccl_version=version["nccl"],
+            nccl_library=f"{prefix['nccl']}/lib/libnccl.so.2",
+        ),
     )
-    if request.mpi_lock is None:
-        names = {"mpich": r"(?:cray-)?mpich", "openmpi": "openmpi"}
-        version = version_in(modules, names[arch.mpi.family])
-        mpi = _unknown(arch.mpi.family, version or ASSUMED[arch.mpi.family], arch.target, "", assumed=version is None)
-        found.append(
-            External(
-                name=mpi.name,
-                spec=mpi.spec,
-                prefix=mpi.prefix,
-                target=arch.target,
-                comment=mpi.comment,
-                compilers=(("cxx", f"{mpi.prefix}/bin/{arch.mpi.cxx}"),),
-                attributes=(("libraries", f"{mpi.prefix}/lib/libmpi.so"),),
-            )
-        )
-    if arch.gpu is not None:
-        for name, pattern in (("cuda", "cuda(?:toolkit)?"), ("nccl", "nccl")):
-            version = version_in(modules, pattern)
-            external = _unknown(name, version or ASSUMED[name], arch.target, "", assumed=version is None)
-            library = (("library", f"{external.prefix}/lib/libnccl.so.2"),) if name == "nccl" else ()
-            found.append(replace(external, attributes=library))
-    return tuple(found)
+    return tuple(_externals(request, facts, arch.target, comments))
 
 
 def compiler_in(externals: Sequence[External]) -> str:
@@ -176,78 +221,6 @@ def version_in(modules: tuple[str, ...], name: str) -> str | None:
             if match:
                 return match[1]
     return None
-
-
-def _unknown(name: str, version: str, target: str, comment: str, *, assumed: bool) -> External:
-    comment = "the profile does not name the version" if assumed else comment
-    return External(
-        name=name, spec=f"{name}@{version}", prefix=f"{UNKNOWN_PREFIX}{name.upper()}", target=target, comment=comment
-    )
-
-
-def _python(python: Interpreter, family: str) -> External:
-    """Python, for the family of CPUs: an environment of packages that are not compiled here serves all archs."""
-    return External(
-        name="python",
-        spec=f"python@{python.version}",
-        prefix=_above(python.executable),
-        target=family,
-        comment="the Python of the site",
-        attributes=(("executable", python.executable),),
-    )
-
-
-def _compiler(request: Request, facts: Facts, compiler: CompilerFacts, target: str) -> External:
-    """The compiler, with the variables of the site's modules and of Horovod's build.
-
-    Spack empties LD_LIBRARY_PATH and the like before it builds, and a batch job may have no module command.
-    """
-    name = COMPILER_PACKAGES[compiler.family]
-    folder = PurePosixPath(compiler.cxx).parent
-    flags = flags_for(target, compiler.family, compiler.version)
-    spack = facts.spack
-    return External(
-        name=name,
-        spec=f"{name}@{compiler.version}",
-        prefix=str(folder.parent),
-        target=target,
-        comment="the compiler; `environment` is what the site's modules change, and how Horovod is configured",
-        compilers=(("c", str(folder / request.arch.compiler.cc)), ("cxx", compiler.cxx)),
-        sets=(
-            *(spack.sets if spack else ()),
-            ("HOROVOD_BUILD_ARCH_FLAGS", flags),
-            *_gpu_sets(request, facts.gpu),
-            *site_environ(request).items(),
-        ),
-        prepends=spack.prepends if spack else (),
-    )
-
-
-def _gpu_sets(request: Request, gpu: GpuFacts | None) -> tuple[tuple[str, str], ...]:
-    if request.arch.gpu is None:
-        return ()
-    unknown = GpuFacts(
-        cuda_home=f"{UNKNOWN_PREFIX}CUDA", cuda_version="", nccl_home=f"{UNKNOWN_PREFIX}NCCL", nccl_library=""
-    )
-    return tuple(gpu_environ(request.arch.gpu, gpu or unknown).items())
-
-
-def _gpu(gpu: GpuFacts, target: str) -> list[External]:
-    found = [
-        External(name="cuda", spec=f"cuda@{gpu.cuda_version}", prefix=gpu.cuda_home, target=target, comment="CUDA")
-    ]
-    if gpu.nccl_library:
-        found.append(
-            External(
-                name="nccl",
-                spec=f"nccl@{gpu.nccl_version}",
-                prefix=gpu.nccl_home or _above(gpu.nccl_library),
-                target=target,
-                comment="NCCL",
-                attributes=(("library", gpu.nccl_library),),
-            )
-        )
-    return found
 
 
 def _above(path: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from provision.backends.spack.externals import UNKNOWN_PREFIX
@@ -34,57 +34,57 @@ def judge_lock(lock: Mapping[str, Any], expected: CheckSpackLock, exists: Callab
         raise ConfigError(
             f"`{expected.path}` is not a lock of Spack", evidence=[repr(error)], hint="build again"
         ) from error
-    problems = []
-    if roots != [expected.root_spec]:
-        problems.append(
-            _problem(
-                expected,
-                "the lock does not belong to this spack.yaml",
-                (f"spack.yaml asks for: {expected.root_spec}", f"the lock has: {', '.join(roots)}"),
-            )
+    found = [
+        Problem(
+            kind="mismatch",
+            subject="lock",
+            message=message,
+            evidence=(*evidence, f"lock: {expected.path}"),
+            hint="run the same command again: it solves again",
         )
+        for message, *evidence in _faults(expected, roots, nodes, targets, exists)
+    ]
+    fitting = [name for name, target in expected.targets if target == targets.get(name) and name != BUILDS_ONLY]
+    for name in sorted(fitting if expected.caches else ()):
+        built = nodes[name].get("external") is None
+        if built and not any(exists(f"{cache}/{SPECS}/{files[name]}") for cache in expected.caches):
+            found.append(_not_cached(expected, name, files[name]))
+    return tuple(found)
+
+
+def _faults(
+    expected: CheckSpackLock,
+    roots: list[str],
+    nodes: Mapping[str, Mapping[str, Any]],
+    targets: Mapping[str, str],
+    exists: Callable[[str], bool],
+) -> Iterator[tuple[str, ...]]:
+    """The message of each fault, with its evidence."""
+    if roots != [expected.root_spec]:
+        asked = f"spack.yaml asks for: {expected.root_spec}"
+        yield "the lock does not belong to this spack.yaml", asked, f"the lock has: {', '.join(roots)}"
     externals = {name: (prefix, target) for name, prefix, target in expected.externals}
     for name, node in sorted(nodes.items()):
-        external = node.get("external")
+        external, target = node.get("external"), targets[name]
         if external is None:
             wanted = dict(expected.targets).get(name)
             if wanted is None:
-                problems.append(_problem(expected, f"Spack would build `{name}`, which the site should provide", ()))
-            elif targets[name] != wanted:
-                problems.append(
-                    _problem(expected, f"`{name}` would be built for `{targets[name]}`, not for `{wanted}`", ())
-                )
-            elif (
-                name != BUILDS_ONLY
-                and expected.caches
-                and not any(exists(f"{cache}/{SPECS}/{files[name]}") for cache in expected.caches)
-            ):
-                problems.append(_not_cached(expected, name, files[name]))
+                yield (f"Spack would build `{name}`, which the site should provide",)
+            elif target != wanted:
+                yield (f"`{name}` would be built for `{target}`, not for `{wanted}`",)
             continue
-        prefix = external.get("path") if isinstance(external, Mapping) else None
-        if not prefix or str(prefix).startswith(UNKNOWN_PREFIX):
-            problems.append(
-                _problem(
-                    expected,
-                    f"the external `{name}` has no prefix",
-                    ("Spack would build with paths such as `None/bin/mpicc`, without an error",),
-                )
-            )
-        elif name in externals and str(prefix) != externals[name][0]:
-            problems.append(
-                _problem(expected, f"the external `{name}` is at `{prefix}`, not at `{externals[name][0]}`", ())
-            )
-        elif not exists(str(prefix)):
-            problems.append(_problem(expected, f"the prefix `{prefix}` of the external `{name}` does not exist", ()))
-        if name in externals and targets[name] != externals[name][1]:
-            problems.append(
-                _problem(
-                    expected,
-                    f"the external `{name}` is for `{targets[name]}`, not for `{externals[name][1]}`",
-                    ("an external without a target gets that of the machine that solves",),
-                )
-            )
-    return tuple(problems)
+        prefix = str(external.get("path") or "") if isinstance(external, Mapping) else ""
+        known_prefix, known_target = externals.get(name, (prefix, target))
+        if not prefix or prefix.startswith(UNKNOWN_PREFIX):
+            why = "Spack would build with paths such as `None/bin/mpicc`, without an error"
+            yield f"the external `{name}` has no prefix", why
+        elif prefix != known_prefix:
+            yield (f"the external `{name}` is at `{prefix}`, not at `{known_prefix}`",)
+        elif not exists(prefix):
+            yield (f"the prefix `{prefix}` of the external `{name}` does not exist",)
+        if target != known_target:
+            why = "an external without a target gets that of the machine that solves"
+            yield f"the external `{name}` is for `{target}`, not for `{known_target}`", why
 
 
 def _not_cached(expected: CheckSpackLock, name: str, file: str) -> Problem:
@@ -101,13 +101,3 @@ def _not_cached(expected: CheckSpackLock, name: str, file: str) -> Problem:
 def _target(node: Mapping[str, Any]) -> str:
     target = node["arch"]["target"]
     return str(target["name"] if isinstance(target, Mapping) else target)
-
-
-def _problem(expected: CheckSpackLock, message: str, evidence: tuple[str, ...]) -> Problem:
-    return Problem(
-        kind="mismatch",
-        subject="lock",
-        message=message,
-        evidence=(*evidence, f"lock: {expected.path}"),
-        hint="run the same command again: it solves again",
-    )

@@ -34,8 +34,9 @@ def shown_here(request: Request, facts: Facts, route: str = "wheels") -> SpackEn
     """
     raise_problems(facts.problems)
     target = facts.cpu.target if request.arch.target == "native" else request.arch.target
-    build = make_build(request, facts, facts.gpu if request.arch.gpu else None, target)
-    return _shown(request, target, externals_here(request, facts, target, build), route)
+    # What it raises: there is no compiler or MPI.
+    make_build(request, facts, facts.gpu if request.arch.gpu else None, target)
+    return _shown(request, target, externals_here(request, facts, target), route)
 
 
 def _shown(request: Request, target: str, externals: tuple[External, ...], route: str) -> SpackEnvironment:

@@ -6,7 +6,8 @@ Steps have a strict order: Horovod is compiled against the framework that is rea
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import PurePosixPath
 
 from provision.backends.backend import Row
@@ -14,6 +15,7 @@ from provision.backends.venv.installer import Installer
 from provision.backends.venv.wheelhouse import source_name
 from provision.horovod.flags import CMAKE_WRAPPER, nccl_for_the_linker
 from provision.horovod.wheel import Build
+from provision.model.facts import Facts, Interpreter
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.lock import Lock
 from provision.model.operation import (
@@ -29,27 +31,41 @@ from provision.model.operation import (
     Unpack,
     WriteFile,
 )
-from provision.profile.launcher import Launcher
+from provision.model.request import Request
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Recipe:
-    """Everything the steps of one environment are made from."""
+    """Everything the steps of one environment are made from. `wheelhouse`: the only source of packages, if it has all."""
 
+    request: Request
+    facts: Facts
+    horovod: Build | None
     layout: Layout
     environment: EnvironmentId
-    installer: Installer
-    minor: str
-    cores: int
-    locks: tuple[Lock, ...]
-    """The framework's first; what each installs does not overlap."""
-    horovod: Build | None
-    launcher: Launcher | None = None
-    """What starts a program on the arch's CPU, if the job's script runs on another; None: it runs on the arch."""
+    wheelhouse: str | None
 
-    def on_node(self, command: Command) -> Command:
-        """A command that imports the framework or compiles for the arch, started on a node of it."""
-        return replace(command, launcher=self.launcher)
+    @property
+    def python(self) -> Interpreter:
+        """The Python of the site from which the environment is made."""
+        assert self.facts.python is not None  # the planner refuses a machine without Python
+        return self.facts.python
+
+    @cached_property
+    def installer(self) -> Installer:
+        """What makes environments and installs packages."""
+        return Installer(
+            python=self.python.executable,
+            own_venv=self.python.own_venv,
+            tool_python=self.facts.tool_python,
+            uv=self.facts.uv,
+            wheelhouse=self.wheelhouse,
+        )
+
+    @property
+    def locks(self) -> tuple[Lock, ...]:
+        """The locks of the environment, the framework's first; what each installs does not overlap."""
+        return tuple(lock for lock in (self.request.lock, self.request.mpi_lock) if lock)
 
     @property
     def prefix(self) -> PurePosixPath:
@@ -64,32 +80,38 @@ class Recipe:
     @property
     def site_packages(self) -> str:
         """Where the environment's packages stand."""
-        return str(self.prefix / "lib" / f"python{self.minor}" / "site-packages")
-
-    @property
-    def build(self) -> PurePosixPath:
-        """The folder in which Horovod is compiled."""
-        return self.layout.build(self.environment)
+        return str(self.prefix / "lib" / f"python{self.python.minor}" / "site-packages")
 
 
 def rows(recipe: Recipe, wheels: Collection[str], plan_text: str) -> tuple[Row, ...]:
     """The steps from nothing to a complete environment. `wheels` are the keys of the compiled wheels that are cached."""
-    horovod = recipe.horovod
+    horovod, prefix, installer = recipe.horovod, str(recipe.prefix), recipe.installer
+    records = recipe.layout.records_folder(recipe.environment)
     packages = sum(len(lock.pins) for lock in recipe.locks) - (horovod is not None)
+    installs: list[Operation] = []
+    for lock in recipe.locks:
+        name = str(records / PurePosixPath(lock.path).name)
+        installs.append(WriteFile(path=name, text=lock.without("horovod")))
+        installs.append(Command(argv=installer.lock_argv(recipe.prefix_python, name)))
     return (
         Row(
             name="create",
-            title=f"virtual environment with Python {recipe.minor}",
-            reason=recipe.installer.python,
-            operations=create(recipe, plan_text),
+            title=f"virtual environment with Python {recipe.python.minor}",
+            reason=installer.python,
+            # At its final place: virtual environments cannot be moved.
+            operations=(
+                Remove(path=prefix),
+                Command(argv=installer.environment_argv(prefix, pip=True)),
+                WriteFile(path=str(records / "plan.json"), text=plan_text),
+            ),
         ),
         Row(
             name="install",
-            title=f"{packages} locked packages by {recipe.installer.name}",
+            title=f"{packages} locked packages by {installer.name}",
             reason="the framework before Horovod, which is compiled against it"
             if horovod
             else "the framework, without Horovod",
-            operations=install(recipe),
+            operations=(*installs, PlaceData(site_packages=recipe.site_packages)),
             packages=packages,
             starts_over=True,
         ),
@@ -97,14 +119,14 @@ def rows(recipe: Recipe, wheels: Collection[str], plan_text: str) -> tuple[Row, 
             name="bytecode",
             title="bytecode of all packages",
             reason="otherwise every rank compiles at every start",
-            operations=(*compile_bytecode(recipe), *(() if horovod else make_readable(recipe))),
+            operations=(compile_bytecode(recipe), *(() if horovod else (MakeReadable(path=prefix),))),
         ),
         *(_horovod_rows(recipe, horovod, wheels) if horovod else ()),
     )
 
 
 def _horovod_rows(recipe: Recipe, horovod: Build, wheels: Collection[str]) -> tuple[Row, ...]:
-    """Horovod's wheel compiled, unless it is cached (the cache outlives every prefix), and installed."""
+    """Horovod's wheel compiled, unless it is cached (the cache outlives every prefix), and installed, which can be repeated."""
     key = horovod.key
     cached = f"wheels/{key} was compiled from the same source with the same flags" if key in wheels else None
     return (
@@ -121,34 +143,19 @@ def _horovod_rows(recipe: Recipe, horovod: Build, wheels: Collection[str]) -> tu
             name="horovod",
             title="Horovod into the environment",
             reason=f"wheels/{key}",
-            operations=install_wheel(recipe, horovod),
+            operations=(
+                InstallWheel(key=key, command=Command(argv=recipe.installer.wheel_argv(recipe.prefix_python))),
+                compile_bytecode(recipe, "horovod"),
+                MakeReadable(path=str(recipe.prefix)),
+            ),
         ),
     )
 
 
-def create(recipe: Recipe, plan_text: str) -> tuple[Operation, ...]:
-    """An empty environment at its final place: virtual environments cannot be moved."""
-    return (
-        Remove(path=str(recipe.prefix)),
-        Command(argv=recipe.installer.environment_argv(str(recipe.prefix), pip=True)),
-        WriteFile(path=str(recipe.layout.records_folder(recipe.environment) / "plan.json"), text=plan_text),
-    )
-
-
-def install(recipe: Recipe) -> tuple[Operation, ...]:
-    """The framework and all else that the locks pin, except Horovod."""
-    records = recipe.layout.records_folder(recipe.environment)
-    operations: list[Operation] = []
-    for lock in recipe.locks:
-        name = str(records / PurePosixPath(lock.path).name)
-        operations.append(WriteFile(path=name, text=lock.without("horovod")))
-        operations.append(Command(argv=recipe.installer.lock_argv(recipe.prefix_python, name)))
-    return (*operations, PlaceData(site_packages=recipe.site_packages))
-
-
 def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
     """Horovod from its source package, in a separate folder, into the cache of wheels."""
-    build, tools = recipe.build, recipe.build / "tools"
+    build = recipe.layout.build(recipe.environment)
+    tools, site = build / "tools", recipe.request.site
     requirements, source = build / "horovod.txt", recipe.layout.sources / source_name(horovod.source)
     gpu, in_prefix = horovod.gpu, "/" not in horovod.mpicxx
     pip = (recipe.prefix_python, "-m", "pip")
@@ -158,8 +165,8 @@ def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
         "CMAKE_GENERATOR": "Ninja",
         "CMAKE_TOOLCHAIN_FILE": str(build / "toolchain.cmake"),
         # If MAKEFLAGS is set, Horovod's setup.py leaves the number of jobs to CMake, and CMake reads the second.
-        "MAKEFLAGS": f"-j{recipe.cores}",
-        "CMAKE_BUILD_PARALLEL_LEVEL": str(recipe.cores),
+        "MAKEFLAGS": f"-j{recipe.facts.cores}",
+        "CMAKE_BUILD_PARALLEL_LEVEL": str(recipe.facts.cores),
         "TMPDIR": str(build / "tmp"),
     }
     nccl: tuple[Operation, ...] = ()
@@ -201,40 +208,26 @@ def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
                 PatchFile(name=patch.name, subject=patch.subject, text=patch.text) for patch in horovod.patches
             ),
         ),
-        recipe.on_node(
-            Command(
-                argv=(
-                    *(*pip, "wheel", "--verbose", "--no-deps", "--no-build-isolation", "--no-cache-dir", "--no-index"),
-                    *("--wheel-dir", str(build / "wheel"), str(build / "horovod")),
-                ),
-                path=(str(tools / "bin"), str(recipe.prefix / "bin")),
-                environ=tuple(sorted(environ.items())),
-            )
+        Command(
+            argv=(
+                *(*pip, "wheel", "--verbose", "--no-deps", "--no-build-isolation", "--no-cache-dir", "--no-index"),
+                *("--wheel-dir", str(build / "wheel"), str(build / "horovod")),
+            ),
+            path=(str(tools / "bin"), str(recipe.prefix / "bin")),
+            environ=tuple(sorted(environ.items())),
+            # It imports the framework and compiles for the arch: on a node of it, if the job's script runs on another.
+            launcher=site.launcher_to_node(recipe.request.arch),
         ),
         KeepWheel(folder=str(build / "wheel"), key=horovod.key, abi=horovod.abi),
         Remove(path=str(build)),
     )
 
 
-def install_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
-    """The compiled Horovod into the environment, with its bytecode; it can be repeated."""
-    return (
-        InstallWheel(key=horovod.key, command=Command(argv=recipe.installer.wheel_argv(recipe.prefix_python))),
-        *compile_bytecode(recipe, "horovod"),
-        *make_readable(recipe),
-    )
-
-
-def compile_bytecode(recipe: Recipe, package: str = "") -> tuple[Operation, ...]:
+def compile_bytecode(recipe: Recipe, package: str = "") -> Command:
     """The bytecode of one package, or of all, on all cores.
 
     Without it every rank compiles on every start, and cannot keep the result. It comes before Horovod is compiled, because
     CMake imports TensorFlow, which takes several times as long without bytecode.
     """
     folder = PurePosixPath(recipe.site_packages) / package
-    return (Command(argv=(recipe.prefix_python, "-m", "compileall", "-q", "-j", str(recipe.cores), str(folder))),)
-
-
-def make_readable(recipe: Recipe) -> tuple[Operation, ...]:
-    """Let all users read the environment; the last operation that changes its files."""
-    return (MakeReadable(path=str(recipe.prefix)),)
+    return Command(argv=(recipe.prefix_python, "-m", "compileall", "-q", "-j", str(recipe.facts.cores), str(folder)))

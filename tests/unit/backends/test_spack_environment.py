@@ -24,14 +24,14 @@ from golden_files import (
 )
 from parts.paths import REPOSITORY
 from provision.backends.spack import program
-from provision.backends.spack.draft import SpackDraft, draft
-from provision.backends.spack.environment_yaml import scalar
+from provision.backends.spack.draft import draft
+from provision.backends.spack.environment_yaml import SpackEnvironment, scalar, write_yaml
 from provision.backends.spack.externals import module_changes, version_in
 from provision.backends.spack.pip_wheel import PIP_WHEEL
 from provision.backends.spack.repository import repository_files, sources_of
-from provision.backends.spack.shown_files import files_of_one, shown_here
+from provision.backends.spack.shown_files import OWN, files_of_one, shown_here
 from provision.errors import PlanError
-from provision.model.facts import Existing, Facts, SpackFacts
+from provision.model.facts import Cpu, Existing, Facts, SpackFacts
 from provision.model.layout import Layout
 from provision.model.operation import CheckSpackLock, RunSpack, TryMpi
 from provision.model.plan import Plan
@@ -59,10 +59,15 @@ def facts(site: Site, **changes: object) -> Facts:
     return facts_of(site, **{"spack": SPACK, **changes})
 
 
-def slurm_draft(target: str = "haswell") -> SpackDraft:
-    """The draft for a cluster with Slurm and modules."""
+def yaml_of(shown: SpackEnvironment) -> str:
+    """The text of spack.yaml at a prefix."""
+    return write_yaml(shown, OWN)
+
+
+def slurm_shown() -> SpackEnvironment:
+    """The environment for a cluster with Slurm and modules."""
     site = slurm_site()
-    return draft(spack_request(request_for(site)), facts(site), target)
+    return shown_here(spack_request(request_for(site)), facts(site))
 
 
 def slurm_plan(existing: Existing | None = None, **changes: object) -> Plan:
@@ -71,10 +76,10 @@ def slurm_plan(existing: Existing | None = None, **changes: object) -> Plan:
     return make_plan(spack_request(request_for(site)), facts(site, **changes), existing or Existing())
 
 
-def gpu_draft() -> SpackDraft:
-    """The draft for a machine with GPUs."""
+def gpu_shown() -> SpackEnvironment:
+    """The environment for a machine with GPUs."""
     site = gpu_site()
-    return draft(spack_request(gpu_request(site)), facts(site, gpu=GPU_FACTS), "haswell")
+    return shown_here(spack_request(gpu_request(site)), facts(site, gpu=GPU_FACTS))
 
 
 def externals(yaml: str) -> list[str]:
@@ -86,28 +91,29 @@ def externals(yaml: str) -> list[str]:
 def test_spack_yaml_is_the_golden_one(name: str, golden: Golden) -> None:
     """For a person to review as a diff."""
     local = local_site()
-    drafts = {
-        "slurm": slurm_draft,
-        "gpu": gpu_draft,
-        "local": lambda: draft(spack_request(request_for(local)), facts(local), "zen3"),
-        "mirrored": lambda: draft(spack_request(without_horovod(request_for(local), "mirrored")), facts(local), "zen3"),
+    here = facts(local, cpu=Cpu(target="zen3", features=frozenset()))
+    shown = {
+        "slurm": slurm_shown,
+        "gpu": gpu_shown,
+        "local": lambda: shown_here(spack_request(request_for(local)), here),
+        "mirrored": lambda: shown_here(spack_request(without_horovod(request_for(local), "mirrored")), here),
     }
-    golden(f"spack/{name}.yaml", drafts[name]().yaml)
+    golden(f"spack/{name}.yaml", yaml_of(shown[name]()))
 
 
 def test_compilers_are_required_by_package_and_never_by_language() -> None:
     """Trap: `all: require: %gcc` ends in the message about externals; a language needs a wrapper from GitHub."""
-    made = slurm_draft()
-    assert "%gcc" not in made.yaml
-    horovod = made.files["packages/py_horovod/package.py"]
+    files = repository_files([sources_of(spack_request(request_for(slurm_site())))])
+    assert "%gcc" not in yaml_of(slurm_shown())
+    horovod = files["packages/py_horovod/package.py"]
     assert 'depends_on("site-compiler", type="build")' in horovod
-    assert all('provides("site-compiler")' in made.files[f"packages/{name}/package.py"] for name in ("gcc", "llvm"))
+    assert all('provides("site-compiler")' in files[f"packages/{name}/package.py"] for name in ("gcc", "llvm"))
     assert not re.search(r'depends_on\("(c|cxx|fortran)"', horovod)
 
 
 def test_horovod_is_compiled_with_the_wrapper_that_the_probe_found() -> None:
     """Trap: at the prefix /usr there may be another MPI; Spack would look for /usr/bin/mpicxx."""
-    assert "cxx: /site/mpich/bin/mpicxx" in slurm_draft().yaml
+    assert "cxx: /site/mpich/bin/mpicxx" in yaml_of(slurm_shown())
     operations = [operation for step in slurm_plan().steps for operation in step.operations]
     (tried,) = (operation for operation in operations if isinstance(operation, TryMpi))
     assert tried.wrapper == "/site/mpich/bin/mpicxx"
@@ -119,7 +125,7 @@ def test_horovod_is_compiled_with_the_wrapper_that_the_probe_found() -> None:
 
 def test_spack_writes_no_modulefiles() -> None:
     """Three traps: the family as folder of all archs, a hierarchy that merges, packages that are left out of autoload."""
-    assert "modules:" not in slurm_draft().yaml
+    assert "modules:" not in yaml_of(slurm_shown())
     written = {
         operation["path"].rpartition("/")[2]: operation["text"]
         for step in slurm_plan().to_dict()["steps"]
@@ -347,7 +353,8 @@ def test_a_python_that_is_too_old_for_the_generated_pip_is_refused(words: Words)
 
 def test_one_repository_serves_environments_of_several_stacks() -> None:
     """A patch says to which versions and builds it applies; what is the same for all environments has no condition."""
-    cpu, gpu = slurm_draft().sources, gpu_draft().sources
+    cpu, gpu = slurm_shown().sources, gpu_shown().sources
+    assert cpu and gpu
     newer = dataclasses.replace(
         cpu,
         framework=dataclasses.replace(cpu.framework, version="2.19.1"),
