@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from provision.backends.spack.externals import UNKNOWN_PREFIX, External
@@ -63,18 +63,10 @@ def write_yaml(environment: SpackEnvironment, repository: str) -> str:
     """The text of spack.yaml; `repository` is the folder of the packages, in which `$env` is the folder of spack.yaml."""
     assert environment.sources  # the route `source` has another text
     target, sources = environment.target, environment.sources
-    names = [external.name for external in environment.externals]
     lines = [
         *environment.head,
         *_how_to_use(environment, repository),
-        "spack:",
-        "  specs:",
-        f"  - {scalar(sources.root_spec)}",
-        "  concretizer:",
-        "    unify: true",
-        "    reuse: false                    # an installed package of another environment must not decide a version",
-        "    targets:",
-        "      host_compatible: false        # the login node may have another CPU than the arch",
+        *solved_lines(sources.root_spec, why="an installed package of another environment must not decide a version"),
         "  repos::                           # only the generated packages; the two colons leave out Spack's own",
         f"    provision: {scalar(repository)}",
         "  view:",
@@ -89,12 +81,21 @@ def write_yaml(environment: SpackEnvironment, repository: str) -> str:
     for name, choices in sources.built.items():
         required = ", ".join(map(scalar, (f"target={target_of(name, target)}", *choices)))
         lines += [f"    {name}:", "      buildable: true", f"      require: [{required}]"]
-    if {"mpich", "openmpi"} & set(names):
-        mpi = next(name for name in names if name in ("mpich", "openmpi"))
-        lines += ["    mpi:", "      buildable: false", f"      require: [{mpi}]"]
-    for external in environment.externals:
-        lines += external_lines(external)
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, *external_lines(environment.externals)]) + "\n"
+
+
+def solved_lines(root_spec: str, why: str = "") -> list[str]:
+    """What is solved, and how; `why` nothing that is installed is used again."""
+    return [
+        "spack:",
+        "  specs:",
+        f"  - {scalar(root_spec)}",
+        "  concretizer:",
+        "    unify: true",
+        f"    reuse: false{f'                    # {why}' if why else ''}",
+        "    targets:",
+        "      host_compatible: false        # the login node may have another CPU than the arch",
+    ]
 
 
 def _how_to_use(environment: SpackEnvironment, repository: str) -> list[str]:
@@ -114,8 +115,14 @@ def _how_to_use(environment: SpackEnvironment, repository: str) -> list[str]:
     ]
 
 
-def external_lines(external: External) -> list[str]:
-    """One package of the site."""
+def external_lines(externals: Sequence[External]) -> list[str]:
+    """The packages of the site, and which of them is the MPI."""
+    mpi = next((external.name for external in externals if external.name in ("mpich", "openmpi")), None)
+    lines = ["    mpi:", "      buildable: false", f"      require: [{mpi}]"] if mpi else []
+    return [*lines, *(line for external in externals for line in _lines_of(external))]
+
+
+def _lines_of(external: External) -> list[str]:
     comment = f"   # {external.comment}" if external.comment else ""
     lines = [f"    {external.name}:{comment}", "      buildable: false"]
     lines += [f"      require: [{scalar(f'target={external.target}')}]"]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from provision.backends.spack.environment_yaml import SpackEnvironment, external_lines, scalar
+from provision.backends.spack.environment_yaml import SpackEnvironment, external_lines, scalar, solved_lines
 from provision.backends.spack.externals import External, compiler_in
 from provision.model.request import Request
 
@@ -47,21 +47,13 @@ def source_yaml(environment: SpackEnvironment) -> str:
     gpu = request.arch.gpu
     codes = ",".join(gpu.capabilities) if gpu else ""
     variants = f"+cuda cuda_arch={codes} ~rocm" if gpu else "~cuda ~rocm"
-    mpi = next((external.name for external in externals if external.name in ("mpich", "openmpi")), None)
     lines = [
         *environment.head,
         "#",
         "# Spack's own recipes compile about 155 packages, TensorFlow among them: with bazel, a JDK, LLVM and Rust. That needs",
         "# hours, network on the node that builds or a whole mirror, and 50 GB. With Spack 1.0 or newer:",
         "#     spack -e . concretize && spack -e . install",
-        "spack:",
-        "  specs:",
-        f"  - {scalar(root_spec(request))}",
-        "  concretizer:",
-        "    unify: true",
-        "    reuse: false",
-        "    targets:",
-        "      host_compatible: false        # the login node may have another CPU than the arch",
+        *solved_lines(root_spec(request)),
         "  config:",
         "    deprecated: true                # all versions of py-horovod are marked so, for CVE-2024-10190",
         "  view: false",
@@ -75,10 +67,7 @@ def source_yaml(environment: SpackEnvironment) -> str:
             for line in (f"    {name}:", f"      require: [{compiler.name}@{version}]")
         ),
     ]
-    if mpi:
-        lines += ["    mpi:", "      buildable: false", f"      require: [{mpi}]"]
-    for external in externals:
-        lines += external_lines(_for_builtin(external, target, codes))
+    lines += external_lines([_for_builtin(external, target, codes) for external in externals])
     return "\n".join(lines) + "\n"
 
 
