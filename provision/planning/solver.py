@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from provision.errors import PlanError
 from provision.knowledge.combinations import Combinations
@@ -68,39 +68,47 @@ class Choice:
 def judge_stack(stack: Stack, offer: Offer, known: Combinations, cells: Sequence[Cell]) -> Verdict:
     """What speaks for and against a stack on what is offered."""
     version = stack.framework.version
-    against: list[str] = []
-    doubts: list[str] = []
-    minors = [minor for minor in stack.pythons if offer.pythons is None or minor in offer.pythons]
-    if not minors:
-        there = ", ".join(offer.pythons or ()) or "none"
-        against.append(f"has locks for Python {', '.join(stack.pythons)}, {offer.source} {there}")
-    row = known.of_tensorflow(version)
-    if row and offer.glibc and release(offer.glibc) < release(row.glibc):
-        (doubts if "glibc" in row.unsure else against).append(f"needs glibc {row.glibc}, {offer.source} {offer.glibc}")
-    if row and offer.machine not in row.machines:
-        against.append(f"has wheels for {' and '.join(row.machines)}, {offer.source} {offer.machine}")
-    against += _of_gpus(stack, offer)
-    obstacle = gpu_obstacle(version, offer.machine, offer.capabilities) if offer.gpus else None
-    if obstacle and stack.framework.package not in CPU_PACKAGES:
-        (against if obstacle[1] else doubts).append(obstacle[0])
-    if offer.math and not has_onednn(stack.framework.package, version):
-        against.append(f"computes with Eigen on CPUs, the arch requires {REPORTED[offer.math]}")
-    horovod = known.of_horovod(version) if stack.horovod else None
-    if horovod and not horovod.sure:
-        doubts.append(f"Horovod {stack.horovod} on it was {horovod.builds}")
-    minor = minors[0] if minors else None
+    minor = next((minor for minor in stack.pythons if offer.pythons is None or minor in offer.pythons), None)
     cell = find_cell(cells, version, keras_of(version, stack.environ), minor) if minor and stack.horovod else None
+    reasons = list(_reasons(stack, offer, known, minor))
     if cell and cell.failed:
-        doubts.append(f"failed when it was measured ({cell.date}): {cell.failed}")
+        reasons.append((f"failed when it was measured ({cell.date}): {cell.failed}", False))
     elif cell and offer.gpus:  # the measurements are of `tensorflow-cpu`
-        doubts.append("proved on CPUs only")
+        reasons.append(("proved on CPUs only", False))
     return Verdict(
         stack=stack,
         minor=minor,
-        against=tuple(against),
-        doubts=tuple(doubts),
+        against=tuple(reason for reason, sure in reasons if sure),
+        doubts=tuple(reason for reason, sure in reasons if not sure),
         measured=cell is not None and not cell.failed and not offer.gpus,
     )
+
+
+def _reasons(stack: Stack, offer: Offer, known: Combinations, minor: str | None) -> Iterator[tuple[str, bool]]:
+    """What is known against a stack on what is offered, and whether it is sure."""
+    version = stack.framework.version
+    if minor is None:
+        there = ", ".join(offer.pythons or ()) or "none"
+        yield f"has locks for Python {', '.join(stack.pythons)}, {offer.source} {there}", True
+    row = known.of_tensorflow(version)
+    if row and offer.glibc and release(offer.glibc) < release(row.glibc):
+        yield f"needs glibc {row.glibc}, {offer.source} {offer.glibc}", "glibc" not in row.unsure
+    if row and offer.machine not in row.machines:
+        yield f"has wheels for {' and '.join(row.machines)}, {offer.source} {offer.machine}", True
+    wanted, other = cuda_of(version), other_kind(stack, offer)
+    if other:
+        yield other, True
+    elif offer.gpus and offer.cuda is not None and wanted and not _fits(wanted, offer.cuda):
+        there = " and ".join(offer.cuda) or "none"
+        yield f"wants CUDA {wanted}, {offer.source} {there}{_other_cuda(wanted, offer)}", True
+    obstacle = gpu_obstacle(version, offer.machine, offer.capabilities) if offer.gpus and not other else None
+    if obstacle:
+        yield obstacle
+    if offer.math and not has_onednn(stack.framework.package, version):
+        yield f"computes with Eigen on CPUs, the arch requires {REPORTED[offer.math]}", True
+    horovod = known.of_horovod(version) if stack.horovod else None
+    if horovod and not horovod.sure:
+        yield f"Horovod {stack.horovod} on it was {horovod.builds}", False
 
 
 def other_kind(stack: Stack, offer: Offer) -> str | None:
@@ -112,19 +120,8 @@ def other_kind(stack: Stack, offer: Offer) -> str | None:
     return "is for archs with GPUs" if stack.name.endswith("-gpu") else None
 
 
-def _of_gpus(stack: Stack, offer: Offer) -> list[str]:
-    """What the GPUs of the arch, or their absence, have against the package of a stack."""
-    wanted, other = cuda_of(stack.framework.version), other_kind(stack, offer)
-    if other:
-        return [other]
-    if (
-        offer.gpus
-        and offer.cuda is not None
-        and wanted
-        and not any(same_major(wanted, version) for version in offer.cuda)
-    ):
-        return [f"wants CUDA {wanted}, {offer.source} {' and '.join(offer.cuda) or 'none'}{_other_cuda(wanted, offer)}"]
-    return []
+def _fits(wanted: str, versions: Sequence[str]) -> bool:
+    return any(same_major(wanted, version) for version in versions)
 
 
 def _other_cuda(wanted: str, offer: Offer) -> str:
@@ -132,39 +129,26 @@ def _other_cuda(wanted: str, offer: Offer) -> str:
     if not offer.cuda_modules or offer.cuda_modules == offer.cuda:
         return ""
     others = f"; modules offer {' and '.join(offer.cuda_modules)}"
-    fits = any(same_major(wanted, version) for version in offer.cuda_modules)
-    return f"{others}: name one that fits in `modules` of the arch" if fits else others
+    return f"{others}: name one that fits in `modules` of the arch" if _fits(wanted, offer.cuda_modules) else others
 
 
-def fulfils(stack: Stack, wish: Wish, *, without: Sequence[str] = ()) -> tuple[str, ...]:
-    """The parts of a wish that a stack does not fulfil; those in `without` do not count."""
+def fit(stack: Stack, wish: Wish, without: Sequence[str] = ()) -> Stack | None:
+    """The stack with the Pythons that are wished for, or None if it does not fulfil the wish.
+
+    The parts of the wish in `without` do not count.
+    """
     from packaging.specifiers import SpecifierSet
 
-    keras = keras_of(stack.framework.version, stack.environ)
-    unfulfilled = []
-    if not SpecifierSet(wish.tensorflow).contains(stack.framework.version, prereleases=True):
-        unfulfilled.append("tensorflow")
-    if wish.python and not any(SpecifierSet(wish.python).contains(minor) for minor in stack.pythons):
-        unfulfilled.append("python")
-    if wish.keras and keras != wish.keras:
-        unfulfilled.append("keras")
-    if wish.program and stack.proof_program != wish.program:
-        unfulfilled.append("program")
-    if (stack.horovod is not None) != wish.horovod:
-        unfulfilled.append("horovod")
-    return tuple(name for name in unfulfilled if name not in without)
-
-
-def narrowed(offer: Offer, wish: Wish, *, without: Sequence[str] = ()) -> Offer:
-    """The offer with only the Pythons that are wished for."""
-    import dataclasses
-
-    from packaging.specifiers import SpecifierSet
-
-    if not wish.python or "python" in without or offer.pythons is None:
-        return offer
-    wanted = SpecifierSet(wish.python)
-    return dataclasses.replace(offer, pythons=tuple(minor for minor in offer.pythons if wanted.contains(minor)))
+    pythons = SpecifierSet("" if "python" in without else wish.python or "")
+    stack = replace(stack, pythons=tuple(filter(pythons.contains, stack.pythons)))
+    fulfilled = {
+        "tensorflow": SpecifierSet(wish.tensorflow).contains(stack.framework.version, prereleases=True),
+        "python": bool(stack.pythons),
+        "keras": wish.keras in (None, keras_of(stack.framework.version, stack.environ)),
+        "program": wish.program in (None, stack.proof_program),
+        "horovod": wish.horovod == (stack.horovod is not None),
+    }
+    return stack if all(fulfilled[part] or part in without for part in fulfilled) else None
 
 
 def choose(wish: Wish, stacks: Sequence[Stack], offer: Offer, known: Combinations, cells: Sequence[Cell]) -> Choice:
@@ -175,11 +159,15 @@ def choose(wish: Wish, stacks: Sequence[Stack], offer: Offer, known: Combination
     """
     of_kind = [stack for stack in stacks if other_kind(stack, offer) is None]
     ordered = sorted(of_kind, key=lambda stack: (release(stack.framework.version), stack.name), reverse=True)
-    fitting = [stack for stack in ordered if not fulfils(stack, wish)]
-    verdicts = [judge_stack(stack, narrowed(offer, wish), known, cells) for stack in fitting]
+
+    def judged(*without: str) -> list[Verdict]:
+        fitting = (fit(stack, wish, without) for stack in ordered)
+        return [judge_stack(stack, offer, known, cells) for stack in fitting if stack]
+
+    verdicts = judged()
     good = [verdict for verdict in verdicts if not verdict.against]
     if not good:
-        raise _impossible(wish, verdicts, ordered, offer, known, cells)
+        raise _impossible(wish, judged)
     newest = release(good[0].stack.framework.version)
     same = [verdict for verdict in good if release(verdict.stack.framework.version) == newest]
     chosen = min(same, key=lambda verdict: (not verdict.measured, bool(verdict.doubts), len(verdict.stack.name)))
@@ -192,26 +180,14 @@ def _line(verdict: Verdict) -> str:
     return f"{verdict.stack.name}: {'; '.join(verdict.against)}"
 
 
-def _impossible(
-    wish: Wish,
-    verdicts: Sequence[Verdict],
-    stacks: Sequence[Stack],
-    offer: Offer,
-    known: Combinations,
-    cells: Sequence[Cell],
-) -> PlanError:
+def _impossible(wish: Wish, judged: Callable[..., list[Verdict]]) -> PlanError:
     """The error for a wish that no stack fulfils here, with the smallest set of its parts whose loss would help."""
-    evidence = [_line(verdict) for verdict in verdicts] or [f"no stack has all of: {', '.join(wish.parts)}"]
+    evidence = [_line(verdict) for verdict in judged()] or [f"no stack has all of: {', '.join(wish.parts)}"]
     for number in range(1, len(wish.parts) + 1):
         ways = []
         for dropped in itertools.combinations(wish.parts, number):
-            for stack in stacks:
-                if fulfils(stack, wish, without=dropped):
-                    continue
-                narrow = narrowed(offer, wish, without=dropped)
-                if not judge_stack(stack, narrow, known, cells).against:
-                    ways.append((dropped, stack.name))
-                    break
+            works = next((verdict.stack.name for verdict in judged(*dropped) if not verdict.against), None)
+            ways += [(dropped, works)] if works else []
         if ways:
             evidence += [f"without {' and '.join(f'`{part}`' for part in way)}: `{name}` works" for way, name in ways]
             return PlanError(
@@ -222,7 +198,7 @@ def _impossible(
             )
     return PlanError(
         f"no stack works here, even without the wishes of `{wish.name}`",
-        evidence=[_line(judge_stack(stack, offer, known, cells)) for stack in stacks],
+        evidence=[_line(verdict) for verdict in judged(*wish.parts)],
         hint="`provision compat` shows why not",
     )
 

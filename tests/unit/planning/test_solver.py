@@ -164,6 +164,12 @@ def test_of_one_version_the_measured_stack_is_chosen() -> None:
     assert chosen(wish(keras="tf-keras"), legacy, stack_of("2.21.0"))[0] == "tensorflow-2.21.0-tf-keras"
 
 
+def test_the_chosen_stack_is_built_with_a_python_that_was_wished_for() -> None:
+    both = stack_of("2.15.1", "3.11", "3.10")
+    choice = choose(wish(python="<3.11"), [both], HERE, KNOWN, ())
+    assert (choice.verdict.minor, choice.verdict.stack.pythons) == ("3.10", ("3.10",))
+
+
 def test_stacks_for_another_kind_of_arch_are_not_passed_over() -> None:
     assert chosen(wish(), stack_of("2.21.0", gpu=True), stack_of("2.15.1")) == ("tensorflow-2.15.1", ())
 
