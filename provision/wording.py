@@ -86,3 +86,9 @@ def about(seconds: float) -> str:
     """A span of time that is only estimated: `about 1 min 50 s`, in steps of 5 s up to a minute and of 10 s above it."""
     step = 5 if seconds < 60 else 10
     return f"about {duration(max(step, round(seconds / step) * step))}"
+
+
+def columns(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rows as lines in which each column is as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]

@@ -45,7 +45,10 @@ def run(args: argparse.Namespace) -> Outcome:
     # What is built for `native` has the name of this machine's CPU.
     archs = [arch.name for arch in site.archs if arch.target != "native"]
     index = status_pages.index(f"TensorFlow at {site.title or site.name}", site.name, entries, archs, now_utc())
-    pages = [status_pages.page(entry, use(entry.environment.arch, entry.module)) for entry in entries]
+    pages = {
+        status_pages.cell(entry).page: status_pages.page(entry, use(entry.environment.arch, entry.module))
+        for entry in entries
+    }
     texts = render_status_pages(index, pages, markdown=args.markdown)
     first = write_status_pages(Path(args.folder), texts)
     return Outcome(text=str(first), result={"index": str(first), "pages": sorted(texts), "environments": len(entries)})

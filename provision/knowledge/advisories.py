@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 SCHEMA = 1
@@ -162,16 +164,9 @@ def parse_osv(records: Iterable[Mapping[str, Any]], packages: Collection[str]) -
             modified = str(record.get("modified", ""))
             if before:
                 aliases = tuple(sorted({*before.aliases, *advisory.aliases}))
-                keep = advisory if modified >= changed else before
-                advisory = _with_aliases(keep, aliases)
+                advisory = replace(advisory if modified >= changed else before, aliases=aliases)
             newest[key, name] = (max(changed, modified), advisory)
     return tuple(advisory for _, advisory in newest.values())
-
-
-def _with_aliases(row: Advisory, aliases: tuple[str, ...]) -> Advisory:
-    import dataclasses
-
-    return dataclasses.replace(row, aliases=aliases)
 
 
 def _spans(ranges: Iterable[Mapping[str, Any]]) -> list[Span]:
@@ -202,15 +197,13 @@ def open_advisories(packages: Iterable[tuple[str, str]], advisories: Advisories)
     by_package: dict[str, list[Advisory]] = {}
     for row in advisories.rows:
         by_package.setdefault(row.package, []).append(row)
-    parsed: dict[str, Version | None] = {}
 
+    @cache
     def version_of(text: str) -> Version | None:
-        if text not in parsed:
-            try:
-                parsed[text] = Version(text)
-            except InvalidVersion:
-                parsed[text] = None
-        return parsed[text]
+        try:
+            return Version(text)
+        except InvalidVersion:
+            return None
 
     def is_in(version: Version, span: Span) -> bool:
         start, fixed, last = (version_of(text) if text else None for text in (span.introduced, span.fixed, span.last))
@@ -220,9 +213,8 @@ def open_advisories(packages: Iterable[tuple[str, str]], advisories: Advisories)
     found = []
     for name, text in packages:
         version = version_of(text.partition("+")[0])
-        for row in by_package.get(software(name), ()) if version is not None else ():
-            assert version is not None
-            spans = [span for span in row.spans if is_in(version, span)]
+        for row in by_package.get(software(name), ()) if version else ():
+            spans = [span for span in row.spans if version and is_in(version, span)]
             if spans or text in row.versions:
                 found.append(Open(package=name, version=text, advisory=row, fixed_in=spans[0].fixed if spans else None))
     return tuple(found)
@@ -236,9 +228,7 @@ def summary(found: Sequence[Open], advisories: Advisories) -> str:
     """How many advisories are open, in which packages, and what it means for Horovod, in one line."""
     if not found:
         return f"none known to be open ({advisories.taken})"
-    counts: dict[str, int] = {}
-    for one in found:
-        counts[one.package] = counts.get(one.package, 0) + 1
+    counts = Counter(one.package for one in found)
     most = sorted(counts, key=lambda name: (-counts[name], name))
     parts = [f"{name} {counts[name]}" for name in most[:3]] + (["others"] if len(most) > 3 else [])
     named: dict[str, list[str]] = {}

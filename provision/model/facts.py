@@ -130,6 +130,10 @@ class Facts:
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
     """The environment for builds: cleaned, and with the arch's modules loaded. Comparisons ignore it."""
 
+    def target_of(self, target: str) -> str:
+        """The CPU to build for, by archspec's name: the arch's `target`, or this machine's if that is `native`."""
+        return self.cpu.target if target == "native" else target
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Existing:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from provision.model.overview import Entry, age_words, proof_words, size_words
+from provision.wording import columns
 
 TITLES = ("STATE", "MODULE", "ARCH", "FINGERPRINT", "STACK", "BUILT", "SIZE", "PROOF")
 # Which columns a narrow terminal leaves out, in this order; `show` has all of them.
@@ -39,16 +40,13 @@ def select(
 
 def table(entries: Sequence[Entry], width: int | None) -> list[str]:
     """A line for each environment below the titles. Columns that do not fit in `width` are left out; None: no limit."""
-    columns = dict(zip(TITLES, zip(*map(_row, entries), strict=True), strict=True))
-    widths = {title: max(len(title), *map(len, cells)) for title, cells in columns.items()}
-    shown = [title for title in TITLES if any(columns[title])]
+    cells = dict(zip(TITLES, zip(*map(_row, entries), strict=True), strict=True))
+    widths = {title: max(len(title), *map(len, column)) for title, column in cells.items()}
+    shown = [title for title in TITLES if any(cells[title])]
     for title in LEFT_OUT:
         if width is not None and sum(widths[name] + 2 for name in shown) - 2 > width and title in shown:
             shown.remove(title)
-    rows = [tuple(shown), *zip(*(columns[title] for title in shown), strict=True)]
-    return [
-        "  ".join(cell.ljust(widths[title]) for title, cell in zip(shown, row, strict=True)).rstrip() for row in rows
-    ]
+    return columns([shown, *zip(*(cells[title] for title in shown), strict=True)])
 
 
 def _row(entry: Entry) -> tuple[str, ...]:

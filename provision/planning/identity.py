@@ -23,11 +23,6 @@ ORDER = (
 )
 
 
-def target_of(request: Request, facts: Facts) -> str:
-    """The CPU to build for, by archspec's name: the arch's, or this machine's if the arch is `native`."""
-    return facts.cpu.target if request.arch.target == "native" else request.arch.target
-
-
 def gpu_of(request: Request, facts: Facts) -> GpuFacts | None:
     """The CUDA and NCCL to build with; None on an arch without GPUs."""
     return facts.gpu if request.arch.gpu else None
@@ -35,7 +30,7 @@ def gpu_of(request: Request, facts: Facts) -> GpuFacts | None:
 
 def identity(request: Request, facts: Facts, python: Interpreter, draft: Draft) -> dict[str, str]:
     """Everything that decides the environment: the planner's part, and the backend's."""
-    arch, stack, target = request.arch, request.stack, target_of(request, facts)
+    arch, stack, target = request.arch, request.stack, facts.target_of(request.arch.target)
     parts = {
         "recipe": RECIPE,
         **({"backend": stack.backend} if stack.backend != BACKENDS[0] else {}),

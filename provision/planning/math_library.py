@@ -21,27 +21,24 @@ def library_environ(arch: Arch, stack: Stack) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in selecting if pair[0] not in own)
 
 
-def library_problem(arch: Arch, stack: Stack, origin: str) -> Problem | None:
-    """Why the framework of the stack cannot compute with the library that is required; `origin` is the profile's file."""
+def library_problems(request: Request) -> tuple[Problem, ...]:
+    """Why the framework of the stack cannot compute with the library that is required, if it cannot."""
+    arch, stack = request.arch, request.stack
     required, framework = required_library(arch, stack), stack.framework
     if required is None or has_onednn(framework.package, framework.version):
-        return None
+        return ()
     name = REPORTED[required]
-    of_arch = stack.math is None
-    where = f"`archs.{arch.name}.math` in `{origin}`" if of_arch else f"`math` in the stack `{stack.name}`"
-    return Problem(
+    if stack.math is None:
+        who, where = f"arch `{arch.name}`", f"`archs.{arch.name}.math` in `{request.site.origin}`"
+        hint = "`--stack tensorflow-1.15.2-intel`, or a stack of TensorFlow 2.5 or newer"
+    else:
+        who, where = f"the stack `{stack.name}`", f"`math` in the stack `{stack.name}`"
+        hint = "set `framework.package` to `intel-tensorflow`, or remove the key `math`"
+    problem = Problem(
         kind="mismatch",
         subject="math",
-        message=f"{f'arch `{arch.name}`' if of_arch else f'the stack `{stack.name}`'} requires {name}, but `{framework.package}` "
-        f"{framework.version} computes with Eigen",
+        message=f"{who} requires {name}, but `{framework.package}` {framework.version} computes with Eigen",
         evidence=(f"{where}; TensorFlow's own packages contain {name} from 2.5 on",),
-        hint="`--stack tensorflow-1.15.2-intel`, or a stack of TensorFlow 2.5 or newer"
-        if of_arch
-        else "set `framework.package` to `intel-tensorflow`, or remove the key `math`",
+        hint=hint,
     )
-
-
-def library_problems(request: Request) -> tuple[Problem, ...]:
-    """The same of a request, for a list of problems."""
-    found = library_problem(request.arch, request.stack, request.site.origin)
-    return (found,) if found else ()
+    return (problem,)

@@ -12,10 +12,10 @@ from provision.knowledge.combinations import Combinations
 from provision.knowledge.versions import release
 from provision.launch.modules import clean_environ
 from provision.model.facts import Facts
-from provision.model.observation import Observation, State
+from provision.model.observation import Observation
 from provision.model.quoting import quote_sh
 from provision.model.surroundings import Surroundings
-from provision.planning.node_surroundings import check_file_systems, check_loaded
+from provision.planning.node_surroundings import bad, check_file_systems, check_loaded, good, note
 from provision.profile.arch import Arch
 from provision.profile.stack import Stack
 
@@ -32,12 +32,8 @@ PROCESSES = 512
 # Packages that replace those of the environment if they come first.
 CRITICAL = ("tensorflow", "tensorflow_cpu", "horovod", "keras", "tf_keras", "numpy", "protobuf", "h5py", "mpi4py")
 # Variables that programs of the environment read when they run; `clean_environ` removes them for a build.
-HOROVOD_RANKS = (
-    "HOROVOD_RANK",
-    "HOROVOD_SIZE",
-    "HOROVOD_LOCAL_RANK",
-    "HOROVOD_GLOO_RENDEZVOUS_ADDR",
-    "HOROVOD_CONTROLLER",
+HOROVOD_RANKS = tuple(
+    f"HOROVOD_{name}" for name in ("RANK", "SIZE", "LOCAL_RANK", "GLOO_RENDEZVOUS_ADDR", "CONTROLLER")
 )
 SOURCE_OF_AVX = "TensorFlow's page of pip: wheels for x86_64 need AVX"
 
@@ -60,10 +56,6 @@ def check_node(
     return tuple(found)
 
 
-def _seen(check: str, state: State, message: str, *evidence: str, hint: str | None = None) -> Observation:
-    return Observation(group="node", state=state, check=check, message=message, evidence=evidence, hint=hint)
-
-
 def _folders(arch: Arch, stack: Stack, around: Surroundings, facts: Facts) -> Iterator[Observation]:
     """The folders in which programs write: TMPDIR and the root."""
     tmp, root = around.tmp, around.root
@@ -71,52 +63,46 @@ def _folders(arch: Arch, stack: Stack, around: Surroundings, facts: Facts) -> It
     elsewhere = '`mkdir -p "$HOME/tmp" && export TMPDIR="$HOME/tmp"`' if local else "`export TMPDIR=/tmp`"
     if not tmp.is_folder or not tmp.writable:
         what = "cannot be written" if tmp.is_folder else "does not exist"
-        yield _seen("tmp-writable", "bad", f"the folder for temporary files `{tmp.path}` {what}", hint=elsewhere)
+        yield bad("tmp-writable", f"the folder for temporary files `{tmp.path}` {what}", hint=elsewhere)
     else:
         if not tmp.runs:
-            yield _seen(
+            yield note(
                 "tmp-runs",
-                "note",
                 f"programs in `{tmp.path}` cannot be started (mounted with `noexec`)",
                 "Horovod is compiled below the root, but MPI and users' builds may start programs in TMPDIR",
                 hint=elsewhere,
             )
         if tmp.free_bytes < TMP_BYTES:
-            yield _seen(
+            yield note(
                 "tmp-space",
-                "note",
                 f"`{tmp.path}` has {tmp.free_bytes / 1e9:.1f} GB left; installers unpack up to {TMP_BYTES / 1e9:.1f} GB there",
                 hint=f"`df -h {quote_sh(tmp.path)}`; free some space, or {elsewhere}",
             )
         if len(tmp.path.encode()) + NAMES_IN_TMP > SOCKET_PATH:
-            yield _seen(
+            yield note(
                 "tmp-length",
-                "note",
                 f"the path of TMPDIR has {len(tmp.path.encode())} bytes: with names of MPI's files behind it, it can be longer "
                 f"than a socket's {SOCKET_PATH}",
                 f"TMPDIR: {tmp.path}",
                 hint="`export TMPDIR=/tmp`",
             )
         if " " in tmp.path:
-            yield _seen(
+            yield note(
                 "tmp-spaces",
-                "note",
                 f"the path of TMPDIR has a space, which some programs split: `{tmp.path}`",
                 hint="`export TMPDIR=/tmp`",
             )
     if root.is_folder and root.writable and not root.runs:
-        yield _seen(
+        yield bad(
             "root-runs",
-            "bad",
             f"programs below the root cannot be started: the file system of `{root.path}` is mounted with `noexec`",
             hint="`export PROVISION_ROOT=…` to another file system, or set `root` in the profile",
         )
     if " " in facts.place.path:
         # CMake splits the folders that MPI's compiler wrapper names: `includes non-existent path`.
         below = arch.mpi.provider == "pypi" and stack.horovod is not None
-        yield _seen(
+        yield (bad if below else note)(
             "root-spaces",
-            "bad" if below else "note",
             f"the path of the root has a space: `{facts.place.path}`",
             "MPI is installed below the root, and the build of Horovod splits its path"
             if below
@@ -131,53 +117,47 @@ def _shell(around: Surroundings, facts: Facts) -> Iterator[Observation]:
     dropped = sorted(name for name in around.shell if name not in kept and around.shell[name])
     ranks = [name for name in dropped if name in HOROVOD_RANKS]
     if ranks:
-        yield _seen(
+        yield note(
             "shell-horovod",
-            "note",
             f"the shell has variables of a Horovod run: {' '.join(ranks)}; the build ignores them",
             "in a job, each rank would take them for its own",
             hint=f"`unset {' '.join(ranks)}`",
         )
     paths = [name for name in ("PYTHONPATH", "PYTHONHOME") if name in dropped]
     if paths:
-        yield _seen(
+        yield note(
             "shell-python",
-            "note",
             f"the shell sets {' and '.join(paths)}; the build ignores it, but programs that users start do not",
             *(f"{name}={around.shell[name]}" for name in paths),
             hint=f"remove it from your start-up files; `unset {' '.join(paths)}`",
         )
     others = [name for name in dropped if name not in (*ranks, *paths)]
     if others:
-        yield _seen("shell-build", "good", f"ignored variables of the shell: {' '.join(others)}")
+        yield good("shell-build", f"ignored variables of the shell: {' '.join(others)}")
     if around.umask & 0o055:
-        yield _seen(
+        yield good(
             "shell-umask",
-            "good",
             f"the shell's umask is {around.umask:04o}; the tool writes with 0022, so that users can read environments",
         )
     if around.locale and not around.locale_works:
-        yield _seen(
+        yield note(
             "shell-locale",
-            "note",
             f"the locale `{around.locale}` is not installed on this node",
             "programs print warnings, and some read files as ASCII",
             hint="`export LC_ALL=C.UTF-8`",
         )
     proxies = [name for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY") if around.shell.get(name)]
     if proxies and not (around.shell.get("no_proxy") or around.shell.get("NO_PROXY")):
-        yield _seen(
+        yield note(
             "shell-proxy",
-            "note",
             f"the shell has a proxy ({' '.join(proxies)}) but no `no_proxy`: TensorFlow's workers would connect through it",
             hint="in jobs of MultiWorkerMirroredStrategy, `unset http_proxy https_proxy`, or set `no_proxy` to the nodes",
         )
     if around.shell.get("CONDA_PREFIX") and f"{around.shell['CONDA_PREFIX']}/bin" in facts.environ.get(
         "PATH", ""
     ).split(":"):
-        yield _seen(
+        yield note(
             "shell-conda",
-            "note",
             f"a conda environment is active, and its programs are on PATH: `{around.shell['CONDA_PREFIX']}`",
             "its compiler, `ld` or `mpicxx` can be found before the site's",
             hint="`conda deactivate`",
@@ -188,24 +168,21 @@ def _set_by_modules(arch: Arch, facts: Facts) -> Iterator[Observation]:
     """Variables that the arch's modules set, and that change what is built or imported. `build_environ` of the profile wins."""
     environ = {**facts.environ, **dict(arch.build_environ)}
     if environ.get("PYTHONHOME"):
-        yield _seen(
+        yield bad(
             "modules-python-home",
-            "bad",
             f"the modules set PYTHONHOME to `{environ['PYTHONHOME']}`: no other Python starts with it",
             hint="leave the module that sets it out of `archs.<arch>.modules`: `module show` lists what modules set",
         )
     if environ.get("PYTHONPATH"):
-        yield _seen(
+        yield note(
             "modules-python-path",
-            "note",
             "the modules set PYTHONPATH: packages there come before those of the environment",
             f"PYTHONPATH={environ['PYTHONPATH']}",
             hint="use a Python module without packages, or leave the module that sets it out of `archs.<arch>.modules`",
         )
     if environ.get("CCL_ROOT"):
-        yield _seen(
+        yield bad(
             "modules-ccl",
-            "bad",
             "the modules set CCL_ROOT: Horovod's CMake then links oneCCL into every build",
             f"CCL_ROOT={environ['CCL_ROOT']}",
             hint='leave the oneAPI module out of `archs.<arch>.modules`, or set `CCL_ROOT = ""` in `build_environ` of the arch',
@@ -213,25 +190,22 @@ def _set_by_modules(arch: Arch, facts: Facts) -> Iterator[Observation]:
     flags = [name for name in ("LDFLAGS", "CFLAGS", "CXXFLAGS") if environ.get(name)]
     if flags:
         static = any("-static" in environ[name].split() for name in flags)
-        yield _seen(
+        yield (bad if static else note)(
             "modules-flags",
-            "bad" if static else "note",
             f"the modules set {' and '.join(flags)}, which the build of Horovod uses"
             + (": it would be linked statically, and could not be imported" if static else ""),
             *(f"{name}={environ[name]}" for name in flags),
         )
     inherited = sorted(name for name in facts.environ if name.startswith("HOROVOD_"))
     if inherited:
-        yield _seen(
+        yield note(
             "modules-horovod",
-            "note",
             f"the modules set variables of Horovod: {' '.join(inherited)}",
             "the build sets its own, and other ones change what is built",
         )
     if environ.get("CRAYPE_LINK_TYPE") == "static":
-        yield _seen(
+        yield bad(
             "modules-static",
-            "bad",
             "the modules set CRAYPE_LINK_TYPE=static: Cray's compiler wrappers make no shared libraries then",
             hint='set `CRAYPE_LINK_TYPE = "dynamic"` in `[archs.<arch>.build_environ]` of the profile',
         )
@@ -241,9 +215,8 @@ def _home(around: Surroundings) -> Iterator[Observation]:
     """Packages in the user's home, which hide those of an environment from programs without PYTHONNOUSERSITE."""
     critical = [name for name in around.user_packages if name.replace("-", "_") in CRITICAL]
     if critical:
-        yield _seen(
+        yield note(
             "home-packages",
-            "note",
             f"your home has packages that could replace those of an environment: {' '.join(critical)}",
             f"in {around.user_site}; the module sets PYTHONNOUSERSITE=1, so that they do not",
             hint=f"`python3 -m pip uninstall {' '.join(critical)}`, if you do not need them",
@@ -254,23 +227,20 @@ def _limits(around: Surroundings, facts: Facts, stack: Stack) -> Iterator[Observ
     """Limits of this node: memory, processes, shared memory."""
     shared, memory = around.shared_memory_bytes, around.available_memory_bytes
     if shared is not None and shared < SHARED_MEMORY:
-        yield _seen(
+        yield note(
             "limit-shared-memory",
-            "note",
             f"/dev/shm has {shared / 1024**2:.0f} MiB; ranks of MPI on one node exchange data there",
             hint="in a container: `--shm-size=1g` (Docker), or bind the host's /dev/shm",
         )
     if stack.horovod and memory is not None and memory < COMPILER_BYTES:
-        yield _seen(
+        yield note(
             "limit-memory",
-            "note",
             f"this node has {memory / 1e9:.1f} GB of memory left; compilers of large sources can be killed",
             hint="build on another node; `Killed signal terminated program cc1plus` is the message when it does not suffice",
         )
     if around.process_limit is not None and around.process_limit < max(PROCESSES, 8 * facts.cores):
-        yield _seen(
+        yield note(
             "limit-processes",
-            "note",
             f"you may start {around.process_limit} processes and threads (`ulimit -u`); "
             f"TensorFlow starts several for each of {facts.cores} cores",
             hint="`ulimit -u $(ulimit -H -u)`, or build in a job",
@@ -283,18 +253,16 @@ def _wheel(
     """What TensorFlow's wheel needs of the system: glibc, and AVX."""
     row = known.of_tensorflow(stack.framework.version)
     if row is not None and around.glibc is not None and release(around.glibc) < release(row.glibc):
-        yield _seen(
+        yield (note if "glibc" in row.unsure else bad)(
             "wheel-glibc",
-            "note" if "glibc" in row.unsure else "bad",
             f"TensorFlow {stack.framework.version} needs glibc {row.glibc} or newer, but `{facts.host}` has {around.glibc}",
             f"source: {row.source}, {row.checked}",
             hint="choose a stack with an older TensorFlow (`provision compat`), or a container",
         )
     x86 = any(name in facts.cpu.features for name in ("sse2", "ssse3"))
     if runs_here and x86 and "avx" not in facts.cpu.features:
-        yield _seen(
+        yield bad(
             "wheel-avx",
-            "bad",
             f"the CPU of `{facts.host}` has no AVX, which TensorFlow's wheels need: imports end with `Illegal instruction`",
             f"source: {SOURCE_OF_AVX}",
             hint="build on a node with a newer CPU; virtual machines can hide AVX",
@@ -305,21 +273,19 @@ def _toolchain(
     arch: Arch, stack: Stack, facts: Facts, around: Surroundings, known: Combinations
 ) -> Iterator[Observation]:
     """Compiler, MPI and driver against each other."""
-    compiler, target = facts.compiler, target_of_arch(arch, facts)
+    compiler, target = facts.compiler, facts.target_of(arch.target)
     dropped = known.dropped(target, compiler.family, compiler.version) if compiler else None
     if compiler and dropped:
-        yield _seen(
+        yield (bad if dropped.sure else note)(
             "compiler-target",
-            "bad" if dropped.sure else "note",
             f"{compiler.family} {compiler.version} no longer builds for `{target}`; {dropped.since} was the first without it",
             f"source: {dropped.source}",
             hint=f"load an older compiler: change `archs.{arch.name}.modules` in the profile",
         )
     needs_cxx17 = stack.horovod is not None and release(stack.framework.version)[:2] >= (2, 10)
     if compiler and compiler.family == "gcc" and needs_cxx17 and release(compiler.version) < (8,):
-        yield _seen(
+        yield note(
             "compiler-age",
-            "note",
             f"gcc {compiler.version} may be too old for the headers of TensorFlow {stack.framework.version}: they are C++17",
             "Horovod 0.28 asks for g++ 8 or newer from TensorFlow 2.10 on",
             hint=f"load gcc 9 or newer: change `archs.{arch.name}.modules` in the profile",
@@ -328,9 +294,8 @@ def _toolchain(
     gpu = facts.gpu if arch.gpu else None
     row = known.of_cuda(gpu.cuda_version) if gpu else None
     if gpu and row and around.driver and release(around.driver) < release(row.driver):
-        yield _seen(
+        yield (bad if row.sure else note)(
             "driver-cuda",
-            "bad" if row.sure else "note",
             f"the driver {around.driver} of `{facts.host}` is too old for CUDA {gpu.cuda_version}, which needs {row.driver}",
             f"source: {row.source}",
             hint="load an older CUDA module with a TensorFlow for it, or ask the site for a newer driver",
@@ -343,9 +308,8 @@ def _mpi(arch: Arch, facts: Facts, around: Surroundings) -> Iterator[Observation
         return
     words = facts.mpi.show.split()
     if "-static" in words:
-        yield _seen(
+        yield bad(
             "mpi-static",
-            "bad",
             f"`{facts.mpi.cxx}` links statically: Horovod would not be a library that Python can load",
             facts.mpi.show,
         )
@@ -359,24 +323,17 @@ def _mpi(arch: Arch, facts: Facts, around: Surroundings) -> Iterator[Observation
         if name.startswith(beginnings)
     }
     if len(families) > 1:
-        yield _seen(
+        yield bad(
             "mpi-two",
-            "bad",
             f"the arch loads two MPIs: {' and '.join(f'`{name}`' for name in families.values())}",
             hint=f"leave one of them out of `archs.{arch.name}.modules` in the profile",
         )
     starts = arch.launcher.name in ("mpiexec", "mpirun")
     folder = facts.mpi.cxx.rpartition("/")[0]
     if starts and around.mpiexec and around.mpiexec.rpartition("/")[0] != folder:
-        yield _seen(
+        yield note(
             "mpi-launcher",
-            "note",
             f"`mpiexec` is `{around.mpiexec}`, but the compiler wrapper is `{facts.mpi.cxx}`: they may be of two MPIs",
             "with the launcher of another MPI, every rank is rank 0 of 1",
             hint=f"`{around.mpiexec} --version`; correct `archs.{arch.name}.modules` in the profile",
         )
-
-
-def target_of_arch(arch: Arch, facts: Facts) -> str:
-    """The CPU target of the arch; that of this machine if it is `native`."""
-    return facts.cpu.target if arch.target == "native" else arch.target

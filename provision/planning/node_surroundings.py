@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 from provision.model.facts import Facts
 from provision.model.observation import Observation, State
@@ -17,25 +18,27 @@ OPEN_FILES = 1024
 LOCKED_BYTES = 64 * 1024**2
 
 
-def _seen(check: str, state: State, message: str, *evidence: str, hint: str | None = None) -> Observation:
+def seen(state: State, check: str, message: str, *evidence: str, hint: str | None = None) -> Observation:
+    """What a check of the node saw, by the check's stable name."""
     return Observation(group="node", state=state, check=check, message=message, evidence=evidence, hint=hint)
+
+
+good, note, bad = partial(seen, "good"), partial(seen, "note"), partial(seen, "bad")
 
 
 def check_file_systems(around: Surroundings) -> Iterator[Observation]:
     """Quota, the number of files that may be made, and locks."""
     if around.over_quota:
-        yield _seen(
+        yield note(
             "quota",
-            "note",
             "you have used more than your quota on a file system: writes there fail",
             *around.over_quota,
             hint="`quota -s`; free some space, or `export PROVISION_ROOT=…` to a file system of your project",
         )
     for check, folder in (("tmp-files", around.tmp), ("root-files", around.root)):
         if folder.writable and folder.free_files is not None and folder.free_files < FILES:
-            yield _seen(
+            yield note(
                 check,
-                "note",
                 f"only {folder.free_files:,} more files can be made in `{folder.path}`; an environment has about {FILES // 2:,}",
                 "the message when there are none left is `No space left on device`",
                 hint=f"`df -i '{folder.path}'`; remove old environments: `provision prune`",
@@ -43,9 +46,8 @@ def check_file_systems(around: Surroundings) -> Iterator[Observation]:
     kind, options = around.root_mount[0], around.root_mount[1].split(",")
     without = kind == "lustre" and not {"flock", "localflock"} & set(options)
     if without or (kind in ("nfs", "nfs4") and "nolock" in options):
-        yield _seen(
+        yield note(
             "root-locks",
-            "note",
             f"the file system of the root ({kind}) is mounted without locks between nodes, which HDF5 and SQLite use",
             f"mounted with {around.root_mount[1]}; mount.lustre(8), nfs(5)",
             hint="`export HDF5_USE_FILE_LOCKING=FALSE` in jobs, and let only rank 0 write",
@@ -55,25 +57,22 @@ def check_file_systems(around: Surroundings) -> Iterator[Observation]:
 def check_loaded(arch: Arch, facts: Facts, around: Surroundings) -> Iterator[Observation]:
     """Limits of the user, certificates that are not there, and the stub of the driver in front of the driver."""
     if around.open_files_limit is not None and around.open_files_limit < OPEN_FILES:
-        yield _seen(
+        yield note(
             "limit-open-files",
-            "note",
             f"a process may open {around.open_files_limit} files (`ulimit -n`); data pipelines and many ranks need more",
             hint="`ulimit -n $(ulimit -H -n)`",
         )
     locked = around.locked_memory_bytes
     if around.infiniband and locked is not None and locked < LOCKED_BYTES:
-        yield _seen(
+        yield note(
             "limit-locked-memory",
-            "note",
             f"a process may lock {locked / 1024**2:.0f} MiB of memory (`ulimit -l`), but this node has InfiniBand, which locks "
             "the buffers of MPI and NCCL",
             hint="`ulimit -l unlimited`; if that is refused, ask the site to raise `memlock` in /etc/security/limits.conf",
         )
     for name, path in around.lost_certificates:
-        yield _seen(
+        yield note(
             "shell-certificates",
-            "note",
             f"{name} names a file that does not exist: downloads fail with an error about certificates",
             f"{name}={path}",
             hint=f"`unset {name}`, or set it to the site's bundle",
@@ -81,9 +80,8 @@ def check_loaded(arch: Arch, facts: Facts, around: Surroundings) -> Iterator[Obs
     path = {**facts.environ, **dict(arch.build_environ)}.get("LD_LIBRARY_PATH", "")
     stubs = [folder for folder in path.split(":") if folder.rstrip("/").endswith("/stubs")]
     if arch.gpu and stubs:
-        yield _seen(
+        yield note(
             "modules-stubs",
-            "note",
             "the modules put stubs of CUDA on LD_LIBRARY_PATH: programs load a `libcuda.so` that is no driver, and see no GPU",
             *stubs,
             hint="leave the module that does it out of `archs.<arch>.modules`: `module show` lists what modules set",

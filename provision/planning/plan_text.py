@@ -7,12 +7,14 @@ from collections.abc import Mapping, Sequence
 
 from provision.model.estimate import expected_total
 from provision.model.operation import Command, FetchSource, Inspect, InstallWheel, Operation, PatchFile, Unpack
-from provision.model.plan import Plan, Step
+from provision.model.plan import Action, Plan, Step
 from provision.wording import about, count
 
 SHOWN = ("target", "modules", "python", "compiler", "mpi", "gpu", "cuda", "nccl")
 """What decides the environment and is worth a line."""
 INDENT = " " * 15
+# Behind the title of a step that need not run.
+NOTES: Mapping[Action, str] = {"create": "", "keep": "  (kept)", "reuse": "  (from the cache)"}
 
 
 def plan_lines(
@@ -39,7 +41,7 @@ def plan_lines(
         "",
     ]
     for number, step in enumerate(plan.steps, 1):
-        lines.append(f"{number:>3} {step.name:<10} {step.title}{_state(step)}")
+        lines.append(f"{number:>3} {step.name:<10} {step.title}{NOTES[step.action]}")
         lines += [f"{INDENT}{line}" for line in _details(step, verbose=verbose, commands=commands)]
     return [*lines, *plan.notes, sum_of(plan, expected)]
 
@@ -54,17 +56,6 @@ def sum_of(plan: Plan, expected: Mapping[str, float]) -> str:
     words += ["1 to compile"] if "compile" in names else []
     seconds = expected_total(names, expected)
     return ", ".join([*words, *([about(seconds)] if seconds else [])])
-
-
-def _state(step: Step) -> str:
-    """The note on a step that need not run."""
-    match step.action:
-        case "create":
-            return ""
-        case "keep":
-            return "  (kept)"
-        case "reuse":
-            return "  (from the cache)"
 
 
 def _details(step: Step, *, verbose: bool, commands: bool) -> list[str]:

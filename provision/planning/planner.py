@@ -18,7 +18,7 @@ from provision.model.problem import raise_problems
 from provision.model.request import Request
 from provision.planning.environment_module import modulefile
 from provision.planning.expectation import inspection
-from provision.planning.identity import environment_id, identity, target_of
+from provision.planning.identity import environment_id, identity
 from provision.planning.math_library import library_problems
 from provision.planning.preflight import gpu_problems
 from provision.planning.steps import decide_steps, last_rows
@@ -32,7 +32,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         PlanError: something that the environment needs is missing; everything that is missing is listed.
     """
     site, stack, python = request.site, request.stack, _refuse_missing(request, facts)
-    draft = backend_for(stack.backend).draft(request, facts, target_of(request, facts))
+    draft = backend_for(stack.backend).draft(request, facts, facts.target_of(request.arch.target))
     decided = identity(request, facts, python, draft)
     layout = Layout(PurePosixPath(site.root))
     environment = choose_build(environment_id(decided), existing, rebuild=request.rebuild)

@@ -33,7 +33,7 @@ def refuse_runtime(site: Site) -> None:
 
 def cpu_problem(request: Request, facts: Facts) -> Problem | None:
     """Why this machine's CPU cannot run what is built for the arch, if it cannot."""
-    target = facts.cpu.target if request.arch.target == "native" else request.arch.target
+    target = facts.target_of(request.arch.target)
     if request.site.scheduler.script_on == "service-node" and facts.job is not None:
         return None  # the script runs on a node of another kind; the launcher starts what needs the arch's CPU
     foreign, missing = is_foreign(target, facts.cpu.target), missing_features(target, facts.cpu.features)
@@ -56,62 +56,49 @@ def cpu_problem(request: Request, facts: Facts) -> Problem | None:
 
 def gpu_problems(request: Request, facts: Facts) -> tuple[Problem, ...]:
     """Why this framework cannot use the GPUs of the arch with this machine's CUDA, or why an arch without GPUs cannot use it."""
-    framework, arch, stack = request.stack.framework, request.arch, request.stack
+    framework, arch, stack, origin = request.stack.framework, request.arch, request.stack, request.site.origin
+
+    def mismatch(subject: str, message: str, *evidence: str, hint: str) -> tuple[Problem]:
+        return (Problem(kind="mismatch", subject=subject, message=message, evidence=evidence, hint=hint),)
+
     if arch.gpu is None and stack.gpus:
         with_gpus = [f"`--arch {other.name}`" for other in request.site.archs if other.gpu]
-        return (
-            Problem(
-                kind="mismatch",
-                subject="gpus",
-                message=f"the stack `{stack.name}` is for GPUs, but arch `{arch.name}` has none",
-                evidence=(
-                    f"`gpus` in the stack; `archs.{arch.name}.gpu` is not in `{request.site.origin}`",
-                    f"it would be published as `{stack.module}` and replace an environment for CPUs of that name",
-                ),
-                hint=" or ".join([*with_gpus, f"`--stack {stack.name.replace('-gpu', '')}`"]),
-            ),
+        return mismatch(
+            "gpus",
+            f"the stack `{stack.name}` is for GPUs, but arch `{arch.name}` has none",
+            f"`gpus` in the stack; `archs.{arch.name}.gpu` is not in `{origin}`",
+            f"it would be published as `{stack.module}` and replace an environment for CPUs of that name",
+            hint=" or ".join([*with_gpus, f"`--stack {stack.name.replace('-gpu', '')}`"]),
         )
     if arch.gpu is None or facts.gpu is None:
         return ()
     if framework.package in CPU_PACKAGES:
-        return (
-            Problem(
-                kind="mismatch",
-                subject="framework",
-                message=f"arch `{arch.name}` has GPUs, but the stack `{stack.name}` installs `{framework.package}`, "
-                "which never uses them",
-                evidence=("a Horovod built for GPUs cannot be loaded with it: undefined symbols",)
-                if stack.horovod
-                else (),
-                hint=f"`--stack {_for_gpus(stack.name)}`, or another stack whose `framework.package` is `tensorflow`",
-            ),
+        for_gpus = "tensorflow-2.15.1-gpu" if stack.name.endswith("-intel") else f"{stack.name}-gpu"
+        return mismatch(
+            "framework",
+            f"arch `{arch.name}` has GPUs, but the stack `{stack.name}` installs `{framework.package}`, which never uses them",
+            *(("a Horovod built for GPUs cannot be loaded with it: undefined symbols",) if stack.horovod else ()),
+            hint=f"`--stack {for_gpus}`, or another stack whose `framework.package` is `tensorflow`",
         )
-    target = facts.cpu.target if arch.target == "native" else arch.target
+    target = facts.target_of(arch.target)
     obstacle = gpu_obstacle(framework.version, family_of(target, target), arch.gpu.capabilities)
     if obstacle and obstacle[1]:
-        return (
-            Problem(
-                kind="mismatch",
-                subject="gpus",
-                message=f"`{framework.package}` {framework.version} {obstacle[0]}",
-                evidence=(f"`archs.{arch.name}.target` and `.gpu.capabilities` in `{request.site.origin}`",),
-                hint=f"`provision compat --site {request.site.typed} --arch {arch.name}` shows which stacks work; "
-                'or run an image of the GPU\'s vendor (`runtimes = ["container"]`)',
-            ),
+        return mismatch(
+            "gpus",
+            f"`{framework.package}` {framework.version} {obstacle[0]}",
+            f"`archs.{arch.name}.target` and `.gpu.capabilities` in `{origin}`",
+            hint=f"`provision compat --site {request.site.typed} --arch {arch.name}` shows which stacks work; "
+            'or run an image of the GPU\'s vendor (`runtimes = ["container"]`)',
         )
     built_with = cuda_of(framework.version)
     if built_with is None or same_major(built_with, facts.gpu.cuda_version):
         return ()
-    return (
-        Problem(
-            kind="mismatch",
-            subject="cuda",
-            message=f"`{framework.package}` {framework.version} is built with CUDA {built_with}, but this machine has CUDA "
-            f"{facts.gpu.cuda_version}: the major versions must be the same",
-            evidence=(f"CUDA: {facts.gpu.cuda_home}",),
-            hint=f"load a CUDA {built_with.split('.')[0]} module: change `archs.{arch.name}.modules` in "
-            f"`{request.site.origin}`",
-        ),
+    return mismatch(
+        "cuda",
+        f"`{framework.package}` {framework.version} is built with CUDA {built_with}, but this machine has CUDA "
+        f"{facts.gpu.cuda_version}: the major versions must be the same",
+        f"CUDA: {facts.gpu.cuda_home}",
+        hint=f"load a CUDA {built_with.split('.')[0]} module: change `archs.{arch.name}.modules` in `{origin}`",
     )
 
 
@@ -132,11 +119,6 @@ def closed_problem(request: Request, facts: Facts) -> Problem | None:
         hint=f"let all users enter these folders (`chmod o+x`), or set `archs.{request.arch.name}.python` in `{site.origin}` "
         "to a Python that they can read",
     )
-
-
-def _for_gpus(stack: str) -> str:
-    """The name of the stack for GPUs that is the nearest to a stack for CPUs."""
-    return "tensorflow-2.15.1-gpu" if stack.endswith("-intel") else f"{stack}-gpu"
 
 
 def _submit(request: Request) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from provision.model.proof_result import ProofResult
 from provision.proof.history import comparable
+from provision.wording import columns
 
 Row = tuple[str, str, str, ProofResult | None, Sequence[ProofResult]]
 """The arch, the environment, what became of it, the new proof and the earlier ones."""
@@ -15,13 +16,10 @@ HEAD = ("STATE", "ENVIRONMENT", "IMAGES/S", "BEFORE", "ACCURACY", "BEFORE")
 
 def proof_table(rows: Sequence[Row]) -> list[str]:
     """The lines of the table, each finding below its environment, and the totals."""
-    cells = [HEAD, *(_cells(row) for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(HEAD))]
-    lines = []
-    for number, row in enumerate(cells):
-        lines.append("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
-        proof = rows[number - 1][3] if number else None
-        lines += [f"    {finding}" for finding in (proof.findings if proof else ())]
+    head, *lines_of_rows = columns([HEAD, *map(_cells, rows)])
+    lines = [head]
+    for (_, _, _, proof, _), line in zip(rows, lines_of_rows, strict=True):
+        lines += [line, *(f"    {finding}" for finding in (proof.findings if proof else ()))]
     states = [row[2] for row in rows]
     totals = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
     return [*lines, ", ".join(totals)]

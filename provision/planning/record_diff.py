@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from provision.model.record import Record
@@ -21,7 +21,7 @@ class RecordDifference:
 
     def to_dict(self) -> dict[str, Any]:
         """This difference as plain JSON values."""
-        return {"group": self.group, "name": self.name, "before": self.before, "after": self.after}
+        return asdict(self)
 
 
 def record_diff(

@@ -47,17 +47,26 @@ class Resident:
     @property
     def protection(self) -> str | None:
         """Why it must not be removed; None if it may be."""
+        found = self.protected("")
+        return found[0] if found else None
+
+    def protected(self, typed: str) -> tuple[str, str] | None:
+        """Why it must not be removed, and what to do about that; `typed` is the option that names the site."""
+        free = "wait until it is free, then run the same command again"
         if self.module:
-            return f"users load it as {self.module}{' (the default)' if self.default else ''}"
+            hint = (
+                f"`provision unpublish{typed} {self.environment}`; what users loaded keeps working until it is removed"
+            )
+            return f"users load it as {self.module}{' (the default)' if self.default else ''}", hint
         if self.newer:
-            return self.newer
+            return self.newer, "update this installation; until then it changes nothing that a newer version wrote"
         if self.pinned is not None:
-            return f"pinned: {self.pinned}"
+            return f"pinned: {self.pinned}", f"`provision pin{typed} --off {self.environment}`"
         if self.holder:
-            return f"in use by {self.holder}"
+            return f"in use by {self.holder}", free
         if self.used_by:
             more = f" and {len(self.used_by) - 1} more" if len(self.used_by) > 1 else ""
-            return f"{self.used_by[0]}{more}"
+            return f"{self.used_by[0]}{more}", free
         return None
 
 
@@ -122,20 +131,11 @@ def refuse_protected(resident: Resident, typed: str) -> None:
     Raises:
         ConfigError: it is published, pinned, locked, in use, or of a newer version.
     """
-    reason = resident.protection
-    if reason is None:
-        return
-    if resident.module:
-        hint = (
-            f"`provision unpublish{typed} {resident.environment}`; what users loaded keeps working until it is removed"
+    if found := resident.protected(typed):
+        reason, hint = found
+        raise ConfigError(
+            f"`{resident.environment}` must not be removed", evidence=[reason], hint=hint, kind="protected"
         )
-    elif resident.newer:
-        hint = "update this installation; until then it changes nothing that a newer version wrote"
-    elif resident.pinned is not None:
-        hint = f"`provision pin{typed} --off {resident.environment}`"
-    else:
-        hint = "wait until it is free, then run the same command again"
-    raise ConfigError(f"`{resident.environment}` must not be removed", evidence=[reason], hint=hint, kind="protected")
 
 
 def days(seconds: float) -> str:

@@ -27,39 +27,12 @@ class Cell:
     size: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Index:
-    """The first page: a row for each module, a column for each arch, and the environments that no module loads."""
+def index(title: str, site: str, entries: Sequence[Entry], archs: Sequence[str], written: str) -> dict[str, object]:
+    """The values of the first page: a row for each module, a column for each arch, and what no module loads.
 
-    title: str
-    site: str
-    written: str
-    archs: tuple[str, ...]
-    rows: tuple[tuple[str, str, tuple[tuple[Cell, ...], ...]], ...]
-    """The module, its stack, and the environments of each arch."""
-    others: tuple[Cell, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Page:
-    """The page of one environment."""
-
-    cell: Cell
-    module: str
-    use: str
-    facts: tuple[tuple[str, str], ...]
-    made_of: tuple[tuple[str, str], ...]
-    checks: tuple[tuple[str, str, str], ...]
-    """State (passed, failed or skipped), name and message of each."""
-    seconds: tuple[tuple[str, str, int], ...]
-    """Each step with its time in words and its share of the longest, in percent."""
-    plots: tuple[tuple[str, Code], ...]
-    proofs: tuple[tuple[str, str, str], ...]
-    """Date, outcome and summary of each."""
-
-
-def index(title: str, site: str, entries: Sequence[Entry], archs: Sequence[str], written: str) -> Index:
-    """The values of the first page. `archs` are those of the profile; archs that only the root has come after them."""
+    `archs` are those of the profile; archs that only the root has come after them. A row has the module, its stacks, and the
+    cells of each arch.
+    """
     shown = tuple(dict.fromkeys((*archs, *(entry.environment.arch for entry in entries))))
     modules = sorted({entry.module for entry in entries if entry.module}, reverse=True)
     rows = []
@@ -68,14 +41,8 @@ def index(title: str, site: str, entries: Sequence[Entry], archs: Sequence[str],
         stacks = sorted({entry.record.stack for entry in of_module if entry.record})
         columns = tuple(tuple(cell(entry) for entry in of_module if entry.environment.arch == arch) for arch in shown)
         rows.append((module, ", ".join(stacks), columns))
-    return Index(
-        title=title,
-        site=site,
-        written=written,
-        archs=shown,
-        rows=tuple(rows),
-        others=tuple(cell(entry) for entry in entries if not entry.module),
-    )
+    others = [cell(entry) for entry in entries if not entry.module]
+    return {"title": title, "site": site, "written": written, "archs": shown, "rows": rows, "others": others}
 
 
 def cell(entry: Entry) -> Cell:
@@ -91,8 +58,12 @@ def cell(entry: Entry) -> Cell:
     )
 
 
-def page(entry: Entry, use: str) -> Page:
-    """The values of the page of one environment; `use` is what a user types to load it."""
+def page(entry: Entry, use: str) -> dict[str, object]:
+    """The values of the page of one environment; `use` is what a user types to load it.
+
+    A check has its state, name and message; a step its time in words and its share of the longest, in percent; a proof its
+    date, outcome and summary.
+    """
     record = entry.record
     facts: list[tuple[str, str]] = [("state", entry.state)]
     if record is not None:
@@ -106,32 +77,24 @@ def page(entry: Entry, use: str) -> Page:
             ("proof", record.proof),
             ("made by", f"provision {record.provision}"),
         ]
-    checks = (*record.checks, *record.verdict.verdict.checks) if record else ()
     longest = max(record.seconds.values(), default=0.0) if record else 0.0
-    return Page(
-        cell=cell(entry),
-        module=entry.module or "",
-        use=use,
-        facts=tuple(fact for fact in facts if fact[1]),
-        made_of=tuple((name, value) for name, value in record.identity.items() if value) if record else (),
-        checks=tuple(
+    return {
+        "cell": cell(entry),
+        "module": entry.module,
+        "use": use,
+        "facts": [fact for fact in facts if fact[1]],
+        "made_of": [(name, value) for name, value in record.identity.items() if value] if record else (),
+        "checks": [
             ("skipped" if check.skipped else "passed" if check.passed else "failed", check.name, check.message)
-            for check in checks
-        ),
-        seconds=tuple(
+            for check in ((*record.checks, *record.verdict.verdict.checks) if record else ())
+        ],
+        "seconds": [
             (name, duration(seconds), round(100 * seconds / longest) if longest else 0)
             for name, seconds in (record.seconds.items() if record else ())
-        ),
-        plots=tuple(plots(entry)),
-        proofs=tuple(
-            (
-                proof.date,
-                "passed" if proof.verdict.passed else "failed",
-                "; ".join((proof.summary, *proof.findings)) if proof.verdict.passed else _failures(proof),
-            )
-            for proof in entry.proofs
-        ),
-    )
+        ],
+        "plots": plots(entry),
+        "proofs": [_proof(proof) for proof in entry.proofs],
+    }
 
 
 def plots(entry: Entry) -> list[tuple[str, Code]]:
@@ -155,6 +118,7 @@ def plots(entry: Entry) -> list[tuple[str, Code]]:
     return drawn
 
 
-def _failures(proof: ProofResult) -> str:
-
-    return "; ".join(f"{check.name}: {check.message}" for check in proof.verdict.failures)
+def _proof(proof: ProofResult) -> tuple[str, str, str]:
+    if proof.verdict.passed:
+        return proof.date, "passed", "; ".join((proof.summary, *proof.findings))
+    return proof.date, "failed", "; ".join(f"{check.name}: {check.message}" for check in proof.verdict.failures)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from provision.knowledge.advisories import Advisories, open_advisories
-from provision.planning.publication import differences
-from provision.wording import count
+from provision.planning.publication import differences, in_short
 
 MOST_NAMED = 8
 
@@ -18,9 +17,9 @@ class UpgradeChanges:
     """What changes between what users load and what the newer lock gives. `versions` are phrases: `keras 3.14.0 to 3.15.1`."""
 
     versions: tuple[str, ...] = ()
-    closed: tuple[str, ...] = ()
+    advisories_closed: tuple[str, ...] = ()
     """Advisories that are open now, and no more after it."""
-    opened: tuple[str, ...] = ()
+    advisories_opened: tuple[str, ...] = ()
     patches_dropped: tuple[str, ...] = ()
     """Patches of Horovod that no longer fit."""
     patches_added: tuple[str, ...] = ()
@@ -29,14 +28,7 @@ class UpgradeChanges:
 
     def to_dict(self) -> dict[str, Any]:
         """These changes as plain JSON values."""
-        return {
-            "versions": list(self.versions),
-            "advisories_closed": list(self.closed),
-            "advisories_opened": list(self.opened),
-            "patches_dropped": list(self.patches_dropped),
-            "patches_added": list(self.patches_added),
-            "other": list(self.other),
-        }
+        return asdict(self)
 
 
 def upgrade_changes(
@@ -56,8 +48,8 @@ def upgrade_changes(
     known = ("patches", "lock", "mpi lock")
     return UpgradeChanges(
         versions=tuple(differences(installed, wanted)),
-        closed=tuple(sorted(before - after)),
-        opened=tuple(sorted(after - before)),
+        advisories_closed=tuple(sorted(before - after)),
+        advisories_opened=tuple(sorted(after - before)),
         patches_dropped=tuple(name for name in old if name not in new),
         patches_added=(*(name for name in new if name not in old), *changed),
         other=tuple(
@@ -72,19 +64,14 @@ def change_lines(changes: UpgradeChanges) -> list[str]:
     """The changes as lines for a person."""
     lines = [f"  {line}" for line in changes.versions] or ["  the same versions"]
     for label, names in (
-        ("advisories closed", changes.closed),
-        ("advisories opened", changes.opened),
+        ("advisories closed", changes.advisories_closed),
+        ("advisories opened", changes.advisories_opened),
         ("patches that no longer fit", changes.patches_dropped),
         ("patches that come", changes.patches_added),
         ("also differs", changes.other),
     ):
         if names:
-            lines.append(f"  {label}: {_some(names)}")
+            lines.append(f"  {label}: {in_short(names, MOST_NAMED)}")
     if not changes.patches_dropped and not changes.patches_added:
         lines.append("  patches of Horovod: the same")
     return lines
-
-
-def _some(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:MOST_NAMED])
-    return shown + (f" and {count(len(names) - MOST_NAMED, 'more', 'more')}" if len(names) > MOST_NAMED else "")

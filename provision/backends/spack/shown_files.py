@@ -33,7 +33,7 @@ def shown_here(request: Request, facts: Facts, route: str = "wheels") -> SpackEn
         PlanError: there is no Python, compiler or MPI, the Python is too old, or the lock does not pin what the stack names.
     """
     raise_problems(facts.problems)
-    target = facts.cpu.target if request.arch.target == "native" else request.arch.target
+    target = facts.target_of(request.arch.target)
     # What it raises: there is no compiler or MPI.
     make_build(request, facts, facts.gpu if request.arch.gpu else None, target)
     return _shown(request, target, externals_here(request, facts, target), route)

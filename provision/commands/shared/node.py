@@ -16,9 +16,9 @@ def observe_node(target: Target, facts: Facts) -> tuple[Observation, ...]:
     from provision.knowledge.targets import is_foreign, missing_features
     from provision.machine.files.tables import read_combinations
     from provision.machine.probes.look_around import look_around
-    from provision.planning.node_checks import check_node, target_of_arch
+    from provision.planning.node_checks import check_node
 
-    wanted = target_of_arch(target.arch, facts)
+    wanted = facts.target_of(target.arch.target)
     runs_here = not is_foreign(wanted, facts.cpu.target) and not missing_features(wanted, facts.cpu.features)
     around = look_around(facts, target.store.root)
     return check_node(target.arch, target.stack, facts, around, read_combinations(), runs_here=runs_here)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from provision.errors import ConfigError
 from provision.machine.files.disk import remove, write
 from provision.machine.rendering.render import render
-from provision.planning.status_pages import Index, Page
 
 KINDS = ("html", "md")
 
 
-def render_status_pages(index: Index, pages: Sequence[Page], *, markdown: bool) -> dict[str, str]:
-    """The text of each page by its path in the folder."""
+def render_status_pages(
+    index: Mapping[str, object], pages: Mapping[str, Mapping[str, object]], *, markdown: bool
+) -> dict[str, str]:
+    """The text of each page by its path in the folder; `pages` are those of the environments, by their names."""
     kind = "md" if markdown else "html"
     texts = {f"index.{kind}": render(f"pages/index.{kind}.j2", index=index)}
-    for page in pages:
-        texts[f"environments/{page.cell.page}.{kind}"] = render(f"pages/environment.{kind}.j2", page=page)
+    for name, page in pages.items():
+        texts[f"environments/{name}.{kind}"] = render(f"pages/environment.{kind}.j2", page=page)
     return texts
 
 

@@ -310,7 +310,8 @@ def test_every_check_is_on_the_page_and_in_a_test() -> None:
     source = "".join(
         (planning / f"{name}.py").read_text(encoding="utf-8") for name in ("node_checks", "node_surroundings")
     )
-    checks = set(re.findall(r'(?:_seen\(\s*|\()"([a-z-]+)"(?:,\s*"(?:bad|note|good)"|, around)', source))
+    checks = set(re.findall(r'(?:\b(?:bad|note|good)\(|\)\()\s*"([a-z-]+)",', source))
+    checks |= set(re.findall(r'\("([a-z-]+)", around', source))
     assert {"tmp-writable", "root-files", "quota"} <= checks
     assert len(checks) > 20
     page = (here.parents[3] / "docs/reference/node-checks.md").read_text(encoding="utf-8")

@@ -42,8 +42,9 @@ def entry(**changes: object) -> Entry:
 def pages_of(*entries: Entry, markdown: bool = False) -> dict[str, str]:
     """The texts of a report about these environments."""
     index = status_pages.index("TensorFlow at <Cluster>", "cluster", entries, ["haswell", "knl"], "today")
+    use = "module load tensorflow/2.15.1"
     return render_status_pages(
-        index, [status_pages.page(one, "module load tensorflow/2.15.1") for one in entries], markdown=markdown
+        index, {status_pages.cell(one).page: status_pages.page(one, use) for one in entries}, markdown=markdown
     )
 
 
