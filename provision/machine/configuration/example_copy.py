@@ -7,7 +7,7 @@ from pathlib import Path
 
 from provision.errors import ConfigError
 from provision.machine.configuration.search_path import PACKAGE, shipped_root
-from provision.machine.files.disk import disk_error
+from provision.machine.files.disk import disk_errors
 
 DATA = Path(PACKAGE) / "proof" / "programs" / "data"
 
@@ -20,7 +20,7 @@ def copy_example(name: str, folder: str) -> tuple[str, ...]:
         StoreError: the disk refuses.
     """
     target = Path(folder)
-    try:
+    with disk_errors(folder):
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
             raise ConfigError(
                 f"`{folder}` is not an empty folder",
@@ -33,6 +33,4 @@ def copy_example(name: str, folder: str) -> tuple[str, ...]:
             for file in sorted(source.iterdir()):
                 if file.is_file():
                     shutil.copyfile(file, place / file.name)
-    except OSError as error:
-        raise disk_error(error, folder) from error
     return tuple(sorted(str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()))

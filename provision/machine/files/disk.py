@@ -18,6 +18,7 @@ import shlex
 import shutil
 import stat
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,19 @@ def disk_error(error: OSError, path: object) -> StoreError:
         )
     hint = f"`ls -ld {shlex.quote(where)}`, then correct the path or the file"
     return StoreError(f"`{where}`: {error.strerror}", evidence=[repr(error)], hint=hint)
+
+
+@contextlib.contextmanager
+def disk_errors(path: object) -> Iterator[None]:
+    """An error of the file system in this context becomes a `StoreError`; `path` is for one that names no file.
+
+    Raises:
+        StoreError: as above.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(error, path) from error
 
 
 def record_error(error: Exception, path: str | Path, hint: str) -> StoreError:
@@ -102,17 +116,24 @@ def write(path: Path, text: str, *, executable: bool = False, private: bool = Fa
     _write(path, text, (0o755 if executable else 0o644) & (0o700 if private else 0o777))
 
 
+def write_json(path: Path, value: Mapping[str, Any], *, private: bool = False) -> None:
+    """Write a JSON object as `write` does, in the form of all records.
+
+    Raises:
+        StoreError: as of `write`.
+    """
+    write(path, json.dumps(value, indent=1) + "\n", private=private)
+
+
 def rewrite(path: Path, text: str) -> None:
     """Write other text to a file that exists, as `write` does: its mode stays, and so does a symbolic link to it.
 
     Raises:
         StoreError: the file does not exist, the disk is full, or the folder is not writable.
     """
-    try:
+    with disk_errors(path):
         real = path.resolve(strict=True)
         mode = stat.S_IMODE(real.stat().st_mode)
-    except OSError as error:
-        raise disk_error(error, path) from error
     _write(real, text, mode)
 
 
@@ -188,10 +209,8 @@ def remove(path: Path) -> None:
     Raises:
         StoreError: the folder is not writable.
     """
-    try:
+    with disk_errors(path):
         path.unlink(missing_ok=True)
-    except OSError as error:
-        raise disk_error(error, path) from error
 
 
 def size_of(path: Path) -> int | None:

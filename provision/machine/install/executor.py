@@ -16,7 +16,7 @@ from typing import Any
 from provision.errors import CommandError, ProofError, ProvisionError
 from provision.launch.launchers import node_argv
 from provision.machine.files.archives import unpack
-from provision.machine.files.disk import disk_error, sync_file_system, write
+from provision.machine.files.disk import disk_error, sync_file_system, write, write_json
 from provision.machine.files.file_tree import links_of, links_out
 from provision.machine.install.ranks import Ranks, loaded_environment
 from provision.machine.install.read_objects import inspect_objects
@@ -277,7 +277,7 @@ class Executor:
         if self._is_mine() and (again or not path.exists()):
             plan = self.plan
             description = Description(site=plan.site, stack=plan.stack, wheel=plan.abi_key, modulefile=plan.modulefile)
-            write(path, json.dumps(description.to_dict(), indent=1) + "\n")
+            write_json(path, description.to_dict())
 
     def _prove(self, run: StepRun, proof: Prove) -> None:
         env, module = self.plan.environment, self.plan.modulefile
@@ -312,7 +312,7 @@ class Executor:
         if self.store.record(self.plan.environment) is None:
             self._describe()
             path = Path(self.store.layout.records_folder(self.plan.environment)) / "plan.json"
-            write(path, json.dumps(dict(self.plan.identity), indent=1) + "\n")  # the record is made of it
+            write_json(path, dict(self.plan.identity))  # the record is made of it
             seal(self.store, self.plan.environment, seconds=self.seconds, environ=self.environ)
 
     def _publish(self) -> None:

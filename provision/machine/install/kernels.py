@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from provision.errors import CommandError, ConfigError
-from provision.machine.files.disk import disk_error, read_json, write
+from provision.machine.files.disk import disk_errors, read_json, write
 from provision.machine.install.make_own_venv import run_python
 from provision.machine.programs.run import capture
 from provision.model.kernel import Kernel, kernel_json, read_kernel
@@ -91,10 +91,8 @@ def remove_kernel(folder: Path, name: str) -> Kernel:
             evidence=[f"looked in {folder}"],
             hint=f"`jupyter kernelspec remove {name}`" if other else "`provision kernel list`",
         )
-    try:
+    with disk_errors(folder / name):
         shutil.rmtree(folder / name)
-    except OSError as error:
-        raise disk_error(error, folder / name) from error
     return kernel
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from provision.errors import CommandError, ConfigError
-from provision.machine.files.disk import disk_error, read_given, read_json, write
+from provision.machine.files.disk import disk_error, disk_errors, read_given, read_json, write
 from provision.machine.files.tables import read_combinations
 from provision.machine.install.read_objects import linked_mpi, read_object
 from provision.machine.probes.installed_packages import installed_in
@@ -73,12 +73,10 @@ def create(
         StoreError: the folder cannot be written.
     """
     refuse_folder(str(folder))
-    try:
+    with disk_errors(folder):
         if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
             raise ConfigError(f"`{folder}` already exists and is not an empty folder", hint="name a new folder")
         folder.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise disk_error(error, folder) from error
     if packages is None:
         packages = installed_in(Path(path) for path in beneath.folders)
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import shlex
 import time
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from typing import Any
 from provision.errors import CommandError, ConfigError, ProofError
 from provision.launch.launchers import launch_argv, select_rank_environ
 from provision.launch.modules import activate_script, load_script
-from provision.machine.files.disk import read_json, write
+from provision.machine.files.disk import read_json, write_json
 from provision.machine.network.data_files import choose_data
 from provision.machine.probes.loaded_modules import environment_after, unloaded
 from provision.machine.programs.failed_program import diagnose, failed_program
@@ -114,7 +113,7 @@ class Ranks:
             seconds=time.monotonic() - began,
             date=time.strftime("%Y-%m-%d", time.gmtime()),
         )
-        write(self.into / "verdict.json", json.dumps(proved.to_dict(), indent=1) + "\n")
+        write_json(self.into / "verdict.json", proved.to_dict())
         if not verdict.passed or result.code:
             raise failed_proof_error(verdict, result, proof, str(self.log))
         return proved

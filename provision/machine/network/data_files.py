@@ -19,7 +19,7 @@ from pathlib import Path
 from provision.errors import CommandError, ConfigError
 from provision.knowledge.keras_files import TFDS, KerasFile
 from provision.machine.files.archives import unpack
-from provision.machine.files.disk import disk_error, has_sha256, is_file
+from provision.machine.files.disk import disk_errors, has_sha256, is_file
 from provision.machine.files.tables import read_keras_files
 from provision.machine.files.trusted_files import MIB
 from provision.profile.site import Site
@@ -85,7 +85,7 @@ def download(url: str, file: Path, digest: str) -> bool:
 
     if file.is_file() and hash_of(file, digest) == digest:
         return False
-    try:
+    with disk_errors(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=file.parent) as folder:
             part = Path(folder) / "part"
@@ -107,8 +107,6 @@ def download(url: str, file: Path, digest: str) -> bool:
                 )
             part.chmod(0o644)
             part.replace(file)
-    except OSError as error:
-        raise disk_error(error, file) from error
     return True
 
 
@@ -175,7 +173,7 @@ def link(path: Path, target: Path, digest: str) -> None:
     Raises:
         ConfigError: something else is at `path`.
     """
-    try:
+    with disk_errors(path):
         path.parent.mkdir(parents=True, exist_ok=True)
         if path.is_symlink() and path.resolve() == target.resolve():
             return
@@ -190,8 +188,6 @@ def link(path: Path, target: Path, digest: str) -> None:
                 hint=f"`mv {shlex.quote(str(path))} {shlex.quote(str(path) + '.old')}`, then run the same command again",
             )
         path.symlink_to(target)
-    except OSError as error:
-        raise disk_error(error, path) from error
 
 
 def fetch_tfds(name: str, place: Path | None) -> tuple[str, str]:

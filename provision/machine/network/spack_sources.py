@@ -14,7 +14,7 @@ from provision.errors import CommandError, ConfigError, ProvisionError
 from provision.launch.modules import clean_environ
 from provision.machine.configuration import shipped
 from provision.machine.files.archives import unpack
-from provision.machine.files.disk import disk_error
+from provision.machine.files.disk import disk_errors
 from provision.machine.network.fetching import fetch_file, run_installer
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.run import capture
@@ -126,7 +126,7 @@ def _bring(folder: Path, repository: Repository, source: str, commit: str | None
             hint=f"add `{repository.option} COMMIT`, so that the record of an environment names it",
             kind="usage",
         )
-    try:
+    with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".new-", dir=folder) as scratch:
             new = Path(scratch) / "new"
@@ -148,8 +148,6 @@ def _bring(folder: Path, repository: Repository, source: str, commit: str | None
                         f"`{source}` is not {repository.what}", evidence=[f"it has no `{repository.mark}`"]
                     )
                 place.replace(target)
-    except OSError as error:
-        raise disk_error(error, folder) from error
     return target, commit
 
 

@@ -7,16 +7,14 @@ A receipt next to the packages of the wheelhouse names each lock whose packages 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.files.disk import disk_error, has_sha256, sha256_of, size_of, sync_tree, write
+from provision.machine.files.disk import disk_error, disk_errors, has_sha256, sha256_of, size_of, sync_tree, write_json
 from provision.machine.files.own_files import new_folder
 from provision.machine.sharing.locks import held
 from provision.machine.sharing.shared_root import SharedRoot
@@ -61,15 +59,13 @@ class Downloads:
             StoreError: the wheelhouse cannot be written.
         """
         sizes = {}
-        try:
+        with disk_errors(self.wheelhouse):
             for file in sorted(folder.iterdir()):
                 sizes[file.name] = file.stat().st_size
                 file.chmod(0o644)
                 file.replace(self.wheelhouse / file.name)
-        except OSError as error:
-            raise disk_error(error, self.wheelhouse) from error
         receipt = {"lock": Path(lock).name, "files": sizes}
-        write(self.wheelhouse / f"{sha256}.json", json.dumps(receipt, indent=1) + "\n")
+        write_json(self.wheelhouse / f"{sha256}.json", receipt)
 
     def keep_source(self, folder: str, path: str, hashes: tuple[str, ...]) -> None:
         """Check a downloaded source package against the hashes of the lock, and copy it to `path`.
@@ -86,14 +82,11 @@ class Downloads:
             )
         target = Path(path)
         self.shared.make(target.parent)
-        try:
-            descriptor, beside = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
-            with os.fdopen(descriptor, "wb") as file, matching[0].open("rb") as source:
-                shutil.copyfileobj(source, file)
-                os.fchmod(file.fileno(), 0o644)
-            Path(beside).replace(target)
-        except OSError as error:
-            raise disk_error(error, target) from error
+        with disk_errors(target):
+            beside = target.with_name(f".{target.name}.{os.getpid()}.{os.urandom(3).hex()}")
+            shutil.copyfile(matching[0], beside)
+            beside.chmod(0o644)
+            beside.replace(target)
 
     def has_source(self, path: str, hashes: tuple[str, ...]) -> bool:
         """Whether the source package exists and has a hash of the lock."""
@@ -128,14 +121,12 @@ class Wheels:
 
     def _keep(self, wheel: Path, target: Path, key: str, abi: Mapping[str, object]) -> None:
         """Copy a wheel beside its place in the cache, and rename it."""
-        try:
+        with disk_errors(target):
             beside = new_folder(target.parent, f".{target.name}.")
-        except OSError as error:
-            raise disk_error(error, target) from error
         try:
             kept = Path(shutil.copy2(wheel, beside / wheel.name))
             content = {"file": kept.name, "sha256": sha256_of(kept), "bytes": kept.stat().st_size, "abi": abi}
-            write(beside / "wheel.json", json.dumps(content, indent=1) + "\n")
+            write_json(beside / "wheel.json", content)
             self.remove(str(target))  # damaged
             sync_tree(beside)  # before it gets the name that speaks for it
             beside.rename(target)

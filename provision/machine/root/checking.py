@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import stat
 from collections.abc import Iterator
@@ -17,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.files.disk import exists, json_object, sha256_of, write
+from provision.machine.files.disk import exists, json_object, sha256_of, write_json
 from provision.machine.files.file_tree import digests, first_missing, is_read_only, links_out, status_of_files
 from provision.machine.probes.traces import measure_trace
 from provision.machine.root.spack import uninstall_command
@@ -233,4 +232,4 @@ def remember(store: Store, env: EnvironmentId, examination: Examination) -> None
     path = Path(store.layout.verified(env))
     with contextlib.suppress(StoreError, OSError):
         store.shared.make(path.parent)
-        write(path, json.dumps(examination.to_dict(), indent=1) + "\n")
+        write_json(path, examination.to_dict())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import json
 import os
 import shutil
 import socket
@@ -17,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from provision.errors import StoreError
-from provision.machine.files.disk import disk_error, sha256_of, sync_folder, sync_tree, write
+from provision.machine.files.disk import disk_error, disk_errors, sha256_of, sync_folder, sync_tree, write, write_json
 from provision.machine.files.own_files import new_folder
 from provision.machine.files.who_may_write import user_name
 from provision.machine.sharing import locks
@@ -175,15 +174,13 @@ class Generations:
             )
             self.shared.make(generations)
             self.sweep(arch)
-            try:
+            with disk_errors(pointer):
                 beside = new_folder(generations, ".next.")
-            except OSError as error:
-                raise disk_error(error, pointer) from error
             try:
                 if source is not None:
                     shutil.copytree(source, beside, symlinks=True, dirs_exist_ok=True)
                 after = _write_files(beside, before, after, texts)
-                write(beside / ABOUT, json.dumps(after.to_dict(), indent=1) + "\n")
+                write_json(beside / ABOUT, after.to_dict())
                 sync_tree(beside)
                 number = 1 + max(self.numbers(arch), default=0)
                 beside.rename(self.folder(arch, number))
@@ -207,10 +204,8 @@ class Generations:
             generations, old_number = self.read_all(arch), self.current(arch)
             number = choose(old_number, generations)
             before = generations.get(old_number or 0, Generation())
-            try:
+            with disk_errors(self.pointer(arch)):
                 self._point(arch, number)
-            except OSError as error:
-                raise disk_error(error, self.pointer(arch)) from error
         return Change(before=before, after=generations[number], number=number, old_number=old_number)
 
     def sweep(self, arch: str) -> None:

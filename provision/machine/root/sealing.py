@@ -14,7 +14,7 @@ from pathlib import Path
 
 from provision import __version__
 from provision.errors import StoreError
-from provision.machine.files.disk import disk_error, record_error, sha256_of, sync_folder, write
+from provision.machine.files.disk import disk_errors, record_error, sha256_of, sync_folder, write, write_json
 from provision.machine.files.file_tree import first_of, make_read_only, measure, packages_beside
 from provision.machine.files.who_may_write import user_name
 from provision.machine.probes.installed_packages import installed_versions
@@ -58,7 +58,7 @@ def seal(
     record = make_record(store, env, seconds or {}, forced, environ or {})
     record_text = json.dumps(record.to_dict(), indent=1) + "\n"
     record_digest = hashlib.sha256(record_text.encode()).hexdigest()
-    try:
+    with disk_errors(prefix):
         make_read_only(prefix)
         beside = packages_beside(prefix, str(store.layout.spack_store))
         files = measure(prefix, beside)
@@ -78,12 +78,10 @@ def seal(
             records={**hashes_of_records(records), "record.json": record_digest},
             beside=beside,
         )
-        write(records / HEAD, json.dumps(head.to_dict(), indent=1) + "\n")
+        write_json(records / HEAD, head.to_dict())
         sync_folder(records)  # the record speaks for all of it
         write(records / "record.json", record_text)
         sync_folder(records)
-    except OSError as error:
-        raise disk_error(error, prefix) from error
     return record
 
 

@@ -12,7 +12,6 @@ they are folders and not named environments of its checkout.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shlex
@@ -23,7 +22,7 @@ from pathlib import Path
 from provision.backends.spack import program
 from provision.backends.spack.externals import module_changes
 from provision.errors import StoreError
-from provision.machine.files.disk import exists, is_file, write
+from provision.machine.files.disk import exists, is_file, write, write_json
 from provision.machine.probes.loaded_modules import unloaded
 from provision.machine.probes.probe_gpu import MissingError
 from provision.machine.programs.run import capture
@@ -81,7 +80,7 @@ def read_setup(store: Store) -> SpackSetup | None:
 
 def write_setup(store: Store, setup: SpackSetup) -> None:
     """Put a Spack into use."""
-    write(setup_file(store), json.dumps(asdict(setup), indent=1) + "\n")
+    write_json(setup_file(store), asdict(setup))
 
 
 def version_of(checkout: Path) -> str | None:

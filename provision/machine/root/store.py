@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import stat
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from provision.errors import StoreError
 from provision.machine.files.beneath import change_mode, change_modes
-from provision.machine.files.disk import JSON, disk_error, names_in, write
+from provision.machine.files.disk import JSON, disk_error, disk_errors, names_in, write_json
 from provision.machine.files.who_may_write import user_name
 from provision.machine.probes.look_around import look_into, nearest_existing
 from provision.machine.root.caches import Downloads, Wheels
@@ -202,11 +201,9 @@ class Store:
     def _make_own(self, folder: Path) -> None:
         """Make a folder that only this user can write."""
         self.shared.make(folder.parent)
-        try:
+        with disk_errors(self.root):
             folder.mkdir(mode=0o755, exist_ok=True)
             status = folder.lstat()
-        except OSError as error:
-            raise disk_error(error, self.root) from error
         if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
             raise StoreError(
                 f"`{folder}` is not a folder that only `{user_name(os.geteuid())}` can write",
@@ -222,11 +219,9 @@ class Store:
             StoreError: the folder cannot be made.
         """
         folder = tests / f"{time.strftime('%Y%m%dT%H%M%S')}-{os.getpid()}"
-        try:
+        with disk_errors(folder):
             self.shared.make(tests, below=below)
             folder.mkdir()
-        except OSError as error:
-            raise disk_error(error, folder) from error
         return folder
 
     def activation_of(self, arch: str, module: str) -> str | None:
@@ -276,15 +271,13 @@ class Store:
         def readable(mode: int) -> int:
             return (mode | 0o444 | (0o111 if mode & 0o100 else 0)) & ~0o022
 
-        try:
+        with disk_errors(path):
             return change_mode(path, readable).st_size + change_modes(Path(path), readable)
-        except OSError as error:
-            raise disk_error(error, path) from error
 
     def write_receipt(self, env: EnvironmentId, receipt: Receipt) -> None:
         """Record that a step is done."""
         path = Path(self.layout.records_folder(env) / "receipts" / f"{receipt.step}.json")
-        write(path, json.dumps(receipt.to_dict(), indent=1) + "\n")
+        write_json(path, receipt.to_dict())
 
     def read_receipts(self, env: EnvironmentId) -> dict[str, Receipt]:
         """The receipts of the steps that are done, by the name of the step; damaged ones are omitted."""

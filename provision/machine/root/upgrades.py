@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import ConfigError, ProvisionError
-from provision.machine.files.disk import remove, write
+from provision.machine.files.disk import remove, write, write_json
 from provision.machine.root.generations import Change
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
@@ -102,7 +101,7 @@ class Upgrades:
         """
         upgrade = dataclasses.replace(upgrade, state=state)
         self.store.shared.make(self.folder)
-        write(self.folder / FILE, json.dumps(upgrade.to_dict(), indent=1) + "\n")
+        write_json(self.folder / FILE, upgrade.to_dict())
         return upgrade
 
     def publish(self, upgrade: Upgrade) -> list[Switched]:

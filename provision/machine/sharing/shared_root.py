@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from provision.errors import StoreError
 from provision.machine.files import beneath
-from provision.machine.files.disk import JSON, MOST_JSON, disk_error, json_object, record_error
+from provision.machine.files.disk import JSON, MOST_JSON, disk_errors, json_object, record_error
 from provision.machine.files.trusted_files import read_regular
 from provision.machine.files.who_may_write import (
     access_list,
@@ -265,7 +265,7 @@ class SharedRoot:
                 cannot be given to it.
         """
         below, gid = below or self.root, self.admins.group()
-        try:
+        with disk_errors(self.root):
             self.root.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileExistsError):
                 self.root.mkdir(mode=0o755)
@@ -279,8 +279,6 @@ class SharedRoot:
                             self._share(part, descriptor, gid, change=not by_link)
                         if part == self.root:
                             self._narrow(descriptor, gid)
-        except OSError as error:
-            raise disk_error(error, self.root) from error
         return folder
 
     @contextlib.contextmanager
