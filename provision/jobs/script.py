@@ -7,9 +7,11 @@ import re
 from provision.knowledge.srun_variables import OF_A_JOB, OF_A_STEP, SPELT
 from provision.launch.modules import reset_lines, unload_lines
 from provision.model.batch import Directive
-from provision.model.quoting import Code, bash, comment, quote_inside
+from provision.model.quoting import Code, bash, comment, quote_inside, variable
 from provision.profile.module_system import ModuleSystem
 from provision.profile.scheduler import SchedulerName
+
+COMMA = Code(",")
 
 
 def header(directives: tuple[Directive, ...], behind: bool) -> tuple[Code, ...]:
@@ -47,7 +49,9 @@ def forget_line(scheduler: SchedulerName, directives: tuple[Directive, ...]) -> 
     set_here = {SPELT.get(option, option.removeprefix("--").replace("-", "_").upper()) for option in options}
     names = [name for name in OF_A_JOB if name not in set_here]
     groups = (OF_A_STEP, names[: len(names) // 2], names[len(names) // 2 :])
-    return Code("unset " + " \\\n  ".join(f"SLURM_{{{','.join(group)}}}" for group in groups))
+    return bash(
+        "unset SLURM_{%s} \\\n  SLURM_{%s} \\\n  SLURM_{%s}", *(COMMA.join(map(variable, group)) for group in groups)
+    )
 
 
 def module_lines(

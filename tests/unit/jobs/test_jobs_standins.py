@@ -26,6 +26,7 @@ from provision.machine.submission.submit import submit, submitter
 from provision.model.layout import Layout
 from provision.profile.strategy import StrategyName
 from provision.schedulers import pbs
+from provision.schedulers.node_kind import QueueLimits
 
 TRAIN = """\
 import json, os, sys
@@ -203,7 +204,7 @@ def test_the_doctor_asks_the_scheduler_of_the_site(
 def test_the_doctor_reports_a_queue_that_pbs_does_not_have(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: Words
 ) -> None:
-    monkeypatch.setattr(pbs, "parse_queues", lambda text: ("prod", "preemptable"))
+    monkeypatch.setattr(pbs, "parse_queues", lambda text: (QueueLimits(name="prod"), QueueLimits(name="preemptable")))
     said = doctor(tmp_path, "alcf-polaris", monkeypatch, capsys)
     (line,) = [line for line in said.splitlines() if "`debug`" in line and "PBS" in line]
     words("doctor", line)

@@ -164,7 +164,7 @@ def test_values_found_on_the_machine_are_filled_in_and_listed(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (here / "lmod/init").mkdir(parents=True)
-    (here / "lmod/init/bash").write_text("")
+    (here / "lmod/init/bash").write_text("module() { :; }\n")
     for name, value in {"LMOD_PKG": f"{here}/lmod", "SCRATCH": "/s/ada", "https_proxy": "http://p:1"}.items():
         monkeypatch.setenv(name, value)
     assert call("site", "new", "ours", "--json") == 0
