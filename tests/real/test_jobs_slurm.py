@@ -340,7 +340,7 @@ def test_the_doctor_compares_the_jobs_of_builds_with_slurm(
         (('time = "03:00:00"', 'time = "2-00:00:00"'), "`archs.gpu.job.time`"),
         (('partition = "accel"', 'partition = "acel"'), "`archs.gpu.job.partition`"),
         (('partition = "accel"', 'partition = "accel", constraint = "hasvell"'), "`archs.gpu.job.constraint`"),
-        (("per_node = 4", "per_node = 8"), ""),
+        (("per_node = 4", "per_node = 8"), "`archs.gpu.gpu`"),
         (("ranks_per_node = 4", "ranks_per_node = 4, nodes = 3"), "`archs.gpu.proof.nodes`"),
     ):
         call("doctor", "--site", str(write_plain(tmp_path, *changes)), "--json")

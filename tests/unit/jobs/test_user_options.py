@@ -202,6 +202,30 @@ def test_a_launcher_must_fit_the_scheduler_and_the_mpi(words: Words) -> None:
         words("job", "\n".join(caught.value.to_lines()))
 
 
+def test_gpus_are_asked_for_by_node_if_mpirun_starts_the_ranks() -> None:
+    """The daemon of mpirun is the one task of a node: with `--gpus-per-task` its ranks would all get the first GPU."""
+    asked = job(*SAGA)
+    by_mpirun = with_launcher(asked.site, asked.arch, "mpirun")
+    assert "#SBATCH --gpus-per-task=1" in directives(SAGA)
+    assert "#SBATCH --gpus-per-node=4" in directives(SAGA, arch=by_mpirun)
+    assert not any("per-task=1" in line for line in directives(SAGA, arch=by_mpirun))
+
+
+def test_only_jobs_of_horovod_load_the_module_of_horovod() -> None:
+    for kind, modules in (("single", 1), ("mirrored", 1), ("multiworker", 1), ("horovod", 2)):
+        text = render_user_job(job("sigma2-saga", "accel", kind))
+        assert len(re.findall("^module load ", text, re.MULTILINE)) == modules, kind
+    named = render_user_job(job("sigma2-saga", "accel", "single", site_modules=("a/1", "Horovod/1")))
+    assert "module load Horovod/1" in named
+    theta = render_user_job(job("alcf-theta", "knl", "single"))
+    assert "module load datascience/tensorflow" in theta and "horovod-0" not in theta
+
+
+def test_a_test_without_gpus_has_the_cpus_of_one_gpu_where_nodes_are_shared() -> None:
+    assert "#SBATCH --cpus-per-task=6" in directives(("sigma2-saga", "accel", "single"), use_gpu=False)
+    assert "#SBATCH --cpus-per-task=40" in directives(("sigma2-saga", "normal", "single"))
+
+
 def test_an_extra_directive_is_given_with_or_without_its_first_word() -> None:
     site = profile("sigma2-saga")
     assert without_prefix(site, "#SBATCH --nice=100") == without_prefix(site, "--nice=100") == "--nice=100"
