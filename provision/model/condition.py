@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, get_args
 
 from provision.model.stored import Stored
 from provision.wording import count
@@ -94,10 +94,6 @@ def describe(examination: Examination) -> list[str]:
 
 def totals(examinations: Sequence[Examination]) -> str:
     """The verdicts in one line."""
-    parts = [
-        f"{len(matching)} {name}"
-        for name in ("fresh", "drifted", "broken")
-        for matching in [[one for one in examinations if one.condition == name]]
-        if matching
-    ]
+    found = [examination.condition for examination in examinations]
+    parts = [f"{found.count(name)} {name}" for name in get_args(Condition) if name in found]
     return ", ".join(parts) or "there is nothing to verify"

@@ -7,10 +7,12 @@ site put their packages on PYTHONPATH, which is before those of the venv: the sa
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Any
 
 from provision.errors import ConfigError
 from provision.model.quoting import bash
@@ -57,16 +59,9 @@ class Beneath:
 
     def config(self) -> str:
         """The lines of `pyvenv.cfg`: Python and virtualenv ignore keys that they do not know. Job scripts read them too."""
-        values = {
-            "environment": self.environment,
-            "modules" if self.environment is None else "module": self.module,
-            "arch": self.arch,
-            "prefix": self.prefix,
-            "root": self.root,
-            "site": self.site,
-            "minor": self.minor,
-            "folders": ":".join(self.folders),
-        }
+        values = {**dataclasses.asdict(self), "folders": ":".join(self.folders)}
+        if self.environment is None:
+            values["modules"] = values.pop("module")
         return "".join(f"provision-{name} = {value}\n" for name, value in values.items() if value is not None)
 
 
@@ -84,16 +79,9 @@ def read_beneath(config: str) -> Beneath:
     for name in (*what, "prefix", "root", "site", "minor", "folders"):
         if not values.get(name):
             raise ValueError(f"it has no `provision-{name}`")
-    return Beneath(
-        environment=values.get("environment"),
-        module=values.get("modules") or values["module"],
-        arch=values.get("arch"),
-        prefix=values["prefix"],
-        root=values["root"],
-        site=values["site"],
-        minor=values["minor"],
-        folders=tuple(values["folders"].split(":")),
-    )
+    known: dict[str, Any] = {field.name: values.get(field.name) for field in dataclasses.fields(Beneath)}
+    folders = tuple(values["folders"].split(":"))
+    return Beneath(**{**known, "module": values.get("modules") or values["module"], "folders": folders})
 
 
 def refuse_folder(path: str) -> None:

@@ -1,16 +1,14 @@
 """What differs between the records of two environments. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from provision.model.record import Record
+from provision.model.stored import Stored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RecordDifference:
+class RecordDifference(Stored):
     """One value that two environments do not share; None if one of them has no such value."""
 
     group: str
@@ -18,10 +16,6 @@ class RecordDifference:
     name: str
     before: str | None
     after: str | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """This difference as plain JSON values."""
-        return asdict(self)
 
 
 def record_diff(

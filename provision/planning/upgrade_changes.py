@@ -1,19 +1,17 @@
 """What an upgrade changes for users of one arch: versions, advisories and patches. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from provision.knowledge.advisories import Advisories, open_advisories
+from provision.model.stored import Stored
 from provision.planning.publication import differences, in_short
 
 MOST_NAMED = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpgradeChanges:
+class UpgradeChanges(Stored):
     """What changes between what users load and what the newer lock gives. `versions` are phrases: `keras 3.14.0 to 3.15.1`."""
 
     versions: tuple[str, ...] = ()
@@ -25,10 +23,6 @@ class UpgradeChanges:
     patches_added: tuple[str, ...] = ()
     other: tuple[str, ...] = ()
     """What else of the identity differs: the compiler, the modules of the site."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """These changes as plain JSON values."""
-        return asdict(self)
 
 
 def upgrade_changes(

@@ -3,7 +3,8 @@
 The name of a field is its key, its default is the default, and its annotation says what the value must be: `str`, `int`,
 `float`, `bool`, a `Literal`, `X | None`, `tuple[X, ...]`, `tuple[X, Y]`, `frozenset[X]`, `Mapping[str, X]`, a dataclass (a
 table), or a class that has `parse` (text). `Annotated` adds what is below: a pattern, `AtLeast`, `Rule`, and so on. A method
-`add_faults(table)` of a dataclass records the faults of values that do not fit each other.
+`add_faults(table)` of a dataclass records the faults of values that do not fit each other. Modules of such dataclasses do not
+import annotations from `__future__`: to evaluate them as texts would take three times as long as to read a profile.
 
 In a file of a person, every fault is collected with its key path; unknown keys, empty texts and control characters are faults,
 and a value that is safe to continue with stands for each value with a fault. For files that the tool wrote, which may be of
@@ -167,7 +168,10 @@ def fields_of(cls: Any) -> tuple[tuple[str, str, Any, Any], ...]:
     """Name, key, annotation and default of each field of a dataclass; the default BAD is made for each value."""
     rows = []
     for one in dataclasses.fields(cls):
-        key = parts_of(one.type)[1].get(Key)  # type: ignore[arg-type]
+        assert not isinstance(one.type, str), (
+            f"the module of {cls.__name__} must not import annotations from __future__"
+        )
+        key = parts_of(cast("Any", one.type))[1].get(Key)
         default = REQUIRED if one.default_factory is dataclasses.MISSING else BAD
         default = default if one.default is dataclasses.MISSING else one.default
         rows.append((one.name, key.name if key else one.name, one.type, default))
