@@ -90,18 +90,21 @@ def chosen_lines(target: Target) -> list[str]:
 
 def _what_may_fail(target: Target) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """From the profile alone: what cannot work, what is to be checked, and the values that no text confirms."""
+    from provision.knowledge.cuda import gpu_obstacle
     from provision.machine.files.tables import read_cells, read_combinations
     from provision.machine.probes.offer import offer_of_profile
     from provision.planning.solver import judge_stack, missing_in_profile, unconfirmed_values
 
     site, arch, stack = target.site, target.arch, target.stack
-    if (
-        "venv" not in site.runtimes
-    ):  # TensorFlow comes with the container: the modules and Pythons of the nodes do not matter
-        return (), (), unconfirmed_values(site, arch)
-    verdict = judge_stack(stack, offer_of_profile(arch), read_combinations(), read_cells())
-    doubts = (*verdict.doubts, *missing_in_profile(arch, stack))
-    return verdict.against, doubts, unconfirmed_values(site, arch)
+    offer, unconfirmed = offer_of_profile(arch), unconfirmed_values(site, arch)
+    if "venv" not in site.runtimes:
+        # The container has Python and CUDA: of the nodes only their GPUs matter, to the wheels that an overlay has.
+        wheels = arch.gpu is not None and site.container is not None and site.container.overlay is not None
+        obstacle = gpu_obstacle(stack.framework.version, offer.machine, offer.capabilities) if wheels else None
+        against, doubts = ((obstacle[0],) if obstacle and obstacle[1] is sure else () for sure in (True, False))
+        return against, doubts, unconfirmed
+    verdict = judge_stack(stack, offer, read_combinations(), read_cells())
+    return verdict.against, (*verdict.doubts, *missing_in_profile(arch, stack)), unconfirmed
 
 
 def _outline(target: Target, account: str | None, own: tuple[str, ...], *, forced: bool) -> Outcome:
@@ -128,7 +131,8 @@ def _outline(target: Target, account: str | None, own: tuple[str, ...], *, force
     for title, values in parts.items():
         lines += [f"{title:<12} {value}" if index == 0 else f"{'':<12} {value}" for index, value in enumerate(values)]
     against, doubts, unconfirmed = _what_may_fail(target)
-    cannot = "cannot work as a virtual environment" if "container" in site.runtimes else "cannot work"
+    several = {"container", "venv"} <= set(site.runtimes)
+    cannot = "cannot work as a virtual environment" if several else "cannot work"
     lines += ["", *chosen_lines(target), *(f"{cannot}: {stack.name} {line}" for line in against)]
     lines += [f"to check: {line}" for line in doubts]
     if unconfirmed:

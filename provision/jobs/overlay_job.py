@@ -18,6 +18,7 @@ from provision.errors import ConfigError
 from provision.jobs.containers import container_of, image_path
 from provision.jobs.scheduler_request import side_batch
 from provision.jobs.script import header, meanings, module_lines
+from provision.knowledge.cuda import gpu_obstacle
 from provision.knowledge.miniforge import Miniforge
 from provision.knowledge.targets import family_of
 from provision.model.lock import Lock
@@ -116,6 +117,14 @@ def make_overlay_script(job: OverlayJob, cpu_family: str) -> OverlayScript:
             f"the checksum of Miniforge {job.miniforge.version} for {uname} is not known",
             evidence=[f"arch `{job.arch.name}` is {job.arch.target}"],
             hint="another `--stack`, or an image that has TensorFlow in it",
+        )
+    gpu = job.arch.gpu
+    obstacle = gpu_obstacle(job.framework.version, uname, gpu.capabilities) if gpu and not job.requirements else None
+    if obstacle and obstacle[1]:
+        raise ConfigError(
+            f"TensorFlow {job.framework.version} in an overlay cannot use the GPUs of arch `{job.arch.name}`: it {obstacle[0]}",
+            evidence=[f"`archs.{job.arch.name}.target` and `.gpu.capabilities` in `{site.origin}`"],
+            hint=f"`provision job image --site {site.typed}` pulls an image that has TensorFlow for these GPUs in it",
         )
     where = site.network.where_to_download
     if site.network.compute == "no" and where is None:

@@ -59,7 +59,7 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
         )
     if site.container and site.container.overlay:
         job = f"provision job overlay --site {site.typed} --arch {arch.name}"
-        parts["overlay"] = (f"TensorFlow with its own CUDA, installed by `{job}`",)
+        parts["overlay"] = (f"TensorFlow{' with its own CUDA' if arch.gpu else ''}, installed by `{job}`",)
     return {title: lines for title, lines in parts.items() if lines}
 
 

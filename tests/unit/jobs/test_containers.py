@@ -29,7 +29,7 @@ from parts.paths import RECORDED
 from parts.profiles import profile
 from provision.errors import ConfigError
 from provision.jobs.image_job import ImageJob
-from provision.jobs.overlay_job import OWN_FILES, OWN_GB, OverlayJob, lock_name
+from provision.jobs.overlay_job import OWN_FILES, OWN_GB, OverlayJob, lock_name, make_overlay_script
 from provision.jobs.user_job import UserJob
 from provision.knowledge.images import parse_reference
 from provision.knowledge.miniforge import RELEASES, Miniforge, release_for
@@ -206,7 +206,8 @@ def test_an_overlay_is_made_on_a_node_without_gpus_if_possible() -> None:
     text = render_overlay_job(overlay("nyu-torch", "h200"))
     assert "--constraint" not in text
     olivia = contained(profile("sigma2-olivia"), overlay="/o", setup="/ext3/env.sh", overlay_templates=TEMPLATES)
-    asked = overlay("sigma2-olivia", "accel", site=olivia, miniforge=RELEASES[0])
+    cpus = dataclasses.replace(olivia.arch("accel"), gpu=None)  # no wheel for aarch64 uses a GPU
+    asked = dataclasses.replace(overlay("sigma2-olivia", "accel", site=olivia, miniforge=RELEASES[0]), arch=cpus)
     assert "#SBATCH --partition=accel " in render_overlay_job(asked)
     assert "Linux-aarch64.sh" in render_overlay_job(asked)
 
@@ -531,3 +532,16 @@ def test_the_stand_in_refuses_what_apptainer_refuses_in_its_words(name: str, tmp
     (said,) = [line for line in answer.splitlines() if line.startswith(("FATAL", "Error"))]
     assert done.stderr.strip() == said
     assert f"exit {done.returncode}" in answer
+
+
+@pytest.mark.parametrize(("target", "capability"), [("neoverse_v2", "90"), ("sapphirerapids", "120")])
+def test_an_overlay_for_gpus_that_the_wheels_have_no_code_for_is_refused(
+    target: str, capability: str, words: Words
+) -> None:
+    asked = overlay("nyu-torch", "h200")
+    assert asked.arch.gpu is not None
+    gpu = dataclasses.replace(asked.arch.gpu, capabilities=(capability,))
+    arch = dataclasses.replace(asked.arch, target=target, gpu=gpu)
+    with pytest.raises(ConfigError) as caught:
+        make_overlay_script(dataclasses.replace(asked, arch=arch, miniforge=RELEASES[0]), "x86_64")
+    words("job", "\n".join(caught.value.to_lines()))
