@@ -1,8 +1,7 @@
 """Backends: each one makes an environment from the same site and stack, in its own way. Pure: they return steps.
 
-The planner knows no backend by name. A stack's key `backend` names one, and `backend_for` returns the file
-`backends/<name>/draft.py` as a `Backend` (the protocol is in `backends/backend.py`). `venv` makes virtual environments, and
-`spack` makes Spack environments. A backend must provide:
+The planner knows no backend by name. A stack's key `backend` names one, and `backend_for` returns the function `draft` of
+`backends/<name>/draft.py`. `venv` makes virtual environments, and `spack` makes Spack environments. A backend must provide:
 
 - its name in `profile.stack.BACKENDS` and in `MODULES` below; a test holds that the two lists agree;
 - `draft`: what it would build from a request and the facts of a machine. The draft's `identity` has everything that decides
@@ -20,9 +19,12 @@ facts and in `Existing`, and what it wants done is among the operations of `mode
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import cast
 
-from provision.backends.backend import Backend
+from provision.backends.backend import Draft
+from provision.model.facts import Facts
+from provision.model.request import Request
 from provision.profile.stack import BackendName
 
 # Imported only when a stack names it.
@@ -32,6 +34,9 @@ MODULES: dict[BackendName, str] = {
 }
 
 
-def backend_for(name: BackendName) -> Backend:
-    """The backend of this name."""
-    return cast("Backend", importlib.import_module(MODULES[name]))
+def backend_for(name: BackendName) -> Callable[[Request, Facts, str], Draft]:
+    """The function `draft` of this backend: what it would build for a CPU target on a machine with these facts.
+
+    It raises a PlanError if something that the backend needs is missing.
+    """
+    return cast("Callable[[Request, Facts, str], Draft]", importlib.import_module(MODULES[name]).draft)

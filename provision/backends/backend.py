@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
 
 from provision.horovod.wheel import Build
-from provision.model.facts import Existing, Facts
+from provision.model.facts import Existing
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.operation import Operation
 from provision.model.request import Request
@@ -103,14 +102,3 @@ def draft_of(
         construct=construct,
         abi_key=abi_key,
     )
-
-
-class Backend(Protocol):
-    """A way to make environments."""
-
-    def draft(self, request: Request, facts: Facts, target: str) -> Draft:
-        """What would be built for the CPU `target` on a machine with these facts.
-
-        Raises:
-            PlanError: something that this backend needs is missing.
-        """

@@ -32,7 +32,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         PlanError: something that the environment needs is missing; everything that is missing is listed.
     """
     site, stack, python = request.site, request.stack, _refuse_missing(request, facts)
-    draft = backend_for(stack.backend).draft(request, facts, facts.target_of(request.arch.target))
+    draft = backend_for(stack.backend)(request, facts, facts.target_of(request.arch.target))
     decided = identity(request, facts, python, draft)
     layout = Layout(PurePosixPath(site.root))
     environment = choose_build(environment_id(decided), existing, rebuild=request.rebuild)

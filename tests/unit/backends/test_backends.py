@@ -19,7 +19,7 @@ def test_every_backend_that_a_stack_may_name_has_a_folder_and_the_other_way_roun
     assert set(BACKENDS) == set(get_args(BackendName)) == set(backends.MODULES) == folders
     for name in BACKENDS:
         assert backends.MODULES[name].startswith(f"provision.backends.{name}.")
-        assert callable(backend_for(name).draft)
+        assert callable(backend_for(name))
 
 
 def stack_with(**keys: object) -> Stack:
