@@ -28,6 +28,7 @@ GROUPS = (
             ("publish", "let users load a proved environment; default, hidden, deprecated"),
             ("unpublish", "take the module of an environment away from users"),
             ("rollback", "let users load what they loaded before the last publication"),
+            ("pack", "make one image of an environment, for jobs of many nodes"),
             ("pin", "keep an environment from being removed"),
             ("remove", "remove one environment that users do not load"),
             ("prune", "remove old environments, and what no environment needs"),

@@ -15,7 +15,7 @@ from provision.launch.available_modules import describe
 from provision.launch.rank_threads import INTER, INTRA, OMP, cpus_of_rank, job_environ, parts_of_node
 from provision.model.batch import Batch
 from provision.model.shape import Shape
-from provision.profile.arch import Arch
+from provision.profile.arch import Arch, Deliver
 from provision.profile.container import Runtime
 from provision.profile.launcher import LAUNCHERS, Launcher, LauncherName
 from provision.profile.patterns import MEMORY
@@ -26,6 +26,9 @@ from provision.schedulers import TITLES, SchedulerInterface, scheduler_for
 
 # The MPI whose ranks these launchers start: Open MPI's own, and Hydra of MPICH. The others start ranks of either.
 FAMILIES: dict[LauncherName, str] = {"mpirun": "openmpi", "mpiexec": "mpich"}
+
+# Below, a job starts as fast from the files: see docs/explanation/start-up.md.
+IMAGE_FROM_NODES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,6 +87,7 @@ class UserJob:
     intra: int | None = None
     watch_gpus: bool = False
     record: bool = False
+    deliver: Deliver | None = None
 
     @property
     def provided(self) -> tuple[str, ...]:
@@ -116,6 +120,8 @@ class Decision:
     batch: Batch | None
     threads: tuple[tuple[str, str], ...]
     """The variables of threads that the job sets."""
+    deliver: Deliver = "files"
+    """How the ranks get the environment."""
 
     @property
     def tensorflow(self) -> tuple[str, tuple[int, ...]] | None:
@@ -136,6 +142,7 @@ def decide(job: UserJob) -> Decision:
         scheduler=None if name == "none" else scheduler_for(name),
         batch=None if name == "none" else _batch(job, shape),
         threads=_threads(job, shape),
+        deliver=_deliver(job, shape),
     )
 
 
@@ -190,6 +197,13 @@ def _runtime(job: UserJob) -> Runtime:
         return "modules"
     usable = [runtime for runtime in job.site.runtimes if runtime != "modules" or job.provided]
     return job.runtime or (usable or job.site.runtimes)[0]
+
+
+def _deliver(job: UserJob, shape: Shape) -> Deliver:
+    """How the ranks get the environment: as the user wants, or by the profile's image if the job has many nodes."""
+    if _runtime(job) != "venv" or job.deliver is not None:
+        return job.deliver or "files"
+    return job.arch.deliver if shape.nodes >= IMAGE_FROM_NODES else "files"
 
 
 def unstaged(job: UserJob, shape: Shape) -> str | None:

@@ -84,6 +84,8 @@ class Script:
     watched_by_ranks: bool = False
     """Whether the ranks record the load of the GPUs of their nodes; without a launcher the job script does."""
     reverses_gpus: bool = False
+    delivers: bool = False
+    """Whether the ranks mount an image of the environment."""
     home: str | None = None
     """The variable, set by the modules, with which the path of the training script begins; None: there is no such variable."""
 
@@ -140,6 +142,7 @@ def make_script(job: UserJob) -> Script:
         notes=_notes(decision),
         watched_by_ranks=job.watch_gpus and not _without_launcher(decision),
         reverses_gpus=_reverses_gpus(decision),
+        delivers=decision.deliver == "image",
         home=home[1] if home else None,
     )
 
@@ -230,7 +233,7 @@ def _modules(job: UserJob, runtime: Runtime) -> tuple[str, ...]:
 def _launch(decision: Decision, variables: tuple[str, ...]) -> Code:
     """The command that runs the training, as bash. `variables` are those that the launcher passes on by name."""
     job, shape, arch = decision.job, decision.shape, decision.job.arch
-    program = _training(job)
+    program = [*([Code('"$deliver"')] if decision.deliver == "image" else []), *_training(job)]
     container = container_of_job(job) if decision.runtime == "container" else None
     if container is not None:
         program = _contained(job, container, program)

@@ -15,6 +15,10 @@ from pathlib import PurePosixPath
 
 from provision.profile.module_system import ModuleKind
 
+# The program that runs another one with the image of an environment; its folder is on PATH while the module is loaded.
+DELIVER = "provision-deliver"
+# What describes the images: the folder that each replaces, its hash and its size.
+IMAGES = "images.json"
 KINDS: tuple[ModuleKind, ...] = ("lua", "tcl")
 
 
@@ -90,6 +94,10 @@ class Layout:
     def wheel(self, abi_key: str) -> PurePosixPath:
         """The folder of one compiled wheel."""
         return self.root / "wheels" / abi_key
+
+    def images(self, env: EnvironmentId) -> PurePosixPath:
+        """The folder of the images of an environment, their description, and the program that runs another one with them."""
+        return self.records_folder(env) / "images"
 
     def build(self, env: EnvironmentId) -> PurePosixPath:
         """The folder in which Horovod is compiled for this environment."""

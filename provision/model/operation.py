@@ -200,6 +200,16 @@ class Inspect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """Make one image of the environment, and the program `provision-deliver`.
+
+    `mount_with` are the words of the site's own program that mounts images; see `Arch`.
+    """
+
+    mount_with: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteCandidate:
     """Write the modulefiles that the proof loads."""
 
@@ -226,6 +236,8 @@ class Prove:
     """The number of devices on which one process trains."""
     communication: str = "AUTO"
     """How MultiWorkerMirroredStrategy reduces gradients at this site."""
+    deliver: str | None = None
+    """The program that starts each process with the image of the environment; None: they read its files."""
 
     def __post_init__(self) -> None:
         """Refuse a shape that the program does not support."""
@@ -271,6 +283,7 @@ Operation = (
     | CheckSpackLock
     | TryMpi
     | Inspect
+    | Pack
     | WriteCandidate
     | Prove
     | Seal

@@ -64,6 +64,8 @@ class Figures(Stored):
     """From the start of the slowest process to its end, imports included."""
     versions: Mapping[str, str]
     """The versions that the first rank reports: python, numpy, tensorflow, keras, horovod, mpi."""
+    start_seconds: float | None = None
+    """From the start of the slowest process until it had imported everything and knew the other ranks (`hvd.init`)."""
     weights_sha256: str | None
     """Digest of the trained weights, if it is the same on all ranks."""
 

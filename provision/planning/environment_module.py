@@ -28,8 +28,9 @@ def modulefile(
     environment: EnvironmentId,
     prefix: str,
     identity: Mapping[str, str],
+    images: str,
 ) -> Modulefile:
-    """The modulefile of this environment; the backend's paths and variables come first."""
+    """The modulefile of this environment; the backend's paths and variables come first. `images` is the folder of its image."""
     gpu = gpu_of(request, facts)
     launcher = launcher_command(request.arch.launcher)
     facts_shown = {
@@ -51,7 +52,7 @@ def modulefile(
         prefix=prefix,
         modules=facts.modules,
         unload=request.arch.unload,
-        prepend=construction.prepend,
+        prepend=(*construction.prepend, *((("PATH", images),) if request.arch.deliver == "image" else ())),
         environ=(
             *construction.environ,
             ("PROVISION_ENVIRONMENT", str(environment)),

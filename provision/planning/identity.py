@@ -44,6 +44,7 @@ def identity(request: Request, facts: Facts, python: Interpreter, draft: Draft) 
         "module environment": " ".join(
             f"{name}={shlex.quote(value)}" for name, value in loaded_environ(request, facts)
         ),
+        **({"deliver": " ".join(("image", *arch.deliver_with))} if arch.deliver == "image" else {}),
         **_gpu_parts(request, gpu_of(request, facts)),
         **draft.identity,
     }

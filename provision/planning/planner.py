@@ -12,7 +12,8 @@ from pathlib import PurePosixPath
 from provision.backends import backend_for
 from provision.errors import PlanError
 from provision.model.facts import Existing, Facts, Interpreter
-from provision.model.layout import EnvironmentId, Layout
+from provision.model.layout import DELIVER, EnvironmentId, Layout
+from provision.model.operation import Pack
 from provision.model.plan import Plan
 from provision.model.problem import raise_problems
 from provision.model.request import Request
@@ -20,7 +21,7 @@ from provision.planning.environment_module import modulefile
 from provision.planning.expectation import inspection
 from provision.planning.identity import environment_id, identity
 from provision.planning.math_library import library_problems
-from provision.planning.preflight import gpu_problems
+from provision.planning.preflight import gpu_problems, image_problems
 from provision.planning.steps import decide_steps, last_rows
 from provision.proof.proof_shape import prove_operation
 
@@ -39,9 +40,11 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     prefix = str(layout.prefix(environment))
     construction = draft.construct(layout, environment, existing, json.dumps(decided, indent=1) + "\n")
     inspect = inspection(request, facts, python, construction, prefix)
-    proof = prove_operation(site, request.arch, stack, request.programs_folder, prefix)
+    pack = Pack(mount_with=request.arch.deliver_with) if request.arch.deliver == "image" else None
+    deliver = str(layout.images(environment) / DELIVER) if pack else None
+    proof = prove_operation(site, request.arch, stack, request.programs_folder, prefix, deliver)
     published = existing.pointers.get(environment.pointer)
-    last = last_rows(inspect, proof, stack.module, construction.proved, publish=request.publish)
+    last = last_rows(inspect, proof, stack.module, construction.proved, pack=pack, publish=request.publish)
     rows = (*construction.rows, *last)
     steps = decide_steps(rows, existing, environment, publish=request.publish)
     return Plan(
@@ -50,7 +53,9 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         environment=environment,
         prefix=prefix,
         identity=decided,
-        modulefile=modulefile(request, facts, python, draft, construction, environment, prefix, decided),
+        modulefile=modulefile(
+            request, facts, python, draft, construction, environment, prefix, decided, str(layout.images(environment))
+        ),
         abi_key=draft.abi_key,
         not_fetched=construction.not_fetched,
         notes=() if all(step.action == "keep" for step in steps) else construction.notes,
@@ -82,5 +87,5 @@ def _refuse_missing(request: Request, facts: Facts) -> Interpreter:
         raise PlanError("the probes did not find Python, and gave no reason")
     if facts.gpu is None and request.arch.gpu is not None:
         raise PlanError("the probes did not find CUDA and NCCL, and gave no reason")
-    raise_problems((*gpu_problems(request, facts), *library_problems(request)))
+    raise_problems((*gpu_problems(request, facts), *library_problems(request), *image_problems(request)))
     return facts.python

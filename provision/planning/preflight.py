@@ -54,6 +54,22 @@ def cpu_problem(request: Request, facts: Facts) -> Problem | None:
     )
 
 
+def image_problems(request: Request) -> tuple[Problem, ...]:
+    """Why no image can be made of this environment, although the arch wants one."""
+    arch = request.arch
+    if arch.deliver != "image" or request.stack.backend == "venv":
+        return ()
+    return (
+        Problem(
+            kind="mismatch",
+            subject="deliver",
+            message="an environment of Spack cannot be packed into an image: its files are links into Spack's store",
+            evidence=(f"`archs.{arch.name}.deliver` in `{request.site.origin}`",),
+            hint='`--backend venv`, or set `deliver = "files"` for the arch',
+        ),
+    )
+
+
 def gpu_problems(request: Request, facts: Facts) -> tuple[Problem, ...]:
     """Why this framework cannot use the GPUs of the arch with this machine's CUDA, or why an arch without GPUs cannot use it."""
     framework, arch, stack, origin = request.stack.framework, request.arch, request.stack, request.site.origin

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from provision.backends.backend import Row
 from provision.model.facts import Existing
 from provision.model.layout import EnvironmentId
-from provision.model.operation import Inspect, Prove, Publish, Seal, WriteCandidate
+from provision.model.operation import Inspect, Pack, Prove, Publish, Seal, WriteCandidate
 from provision.model.plan import Action, Step
 from provision.wording import count
 
@@ -56,9 +56,9 @@ def decide(row: Row, done: Collection[str], *, keeping: bool) -> Action:
 
 
 def last_rows(
-    inspect: Inspect, proof: Prove, module: str, proved: Sequence[Row] = (), *, publish: bool
+    inspect: Inspect, proof: Prove, module: str, proved: Sequence[Row] = (), *, pack: Pack | None = None, publish: bool
 ) -> tuple[Row, ...]:
-    """What follows the backend's steps: the environment is inspected, proved and, if wanted, published.
+    """What follows the backend's steps: the environment is inspected, packed and proved and, if wanted, published.
 
     `proved` are the backend's steps for an environment that has passed its proof.
     """
@@ -68,6 +68,18 @@ def last_rows(
             title="versions and libraries of the environment",
             reason=_describe_inspection(inspect),
             operations=(inspect,),
+        ),
+        *(
+            [
+                Row(
+                    name="pack",
+                    title="one image of all files",
+                    reason="ranks mount it, and the proof does as they do",
+                    operations=(pack,),
+                )
+            ]
+            if pack
+            else []
         ),
         Row(
             name="candidate",

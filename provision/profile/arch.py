@@ -1,7 +1,7 @@
 """An arch: one kind of node at a site (`[archs.<arch>]`)."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Literal
 
 from provision.knowledge.math_libraries import MathLibrary
 from provision.knowledge.toolchains import mixture
@@ -17,6 +17,8 @@ from provision.profile.queue import Queue
 from provision.profile.reader import Environ, Mark, Named, Reader
 from provision.profile.threads import Threads
 from provision.wording import count
+
+Deliver = Literal["files", "image"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +39,8 @@ class Arch:
     `build_environ` is set only while something is compiled.
     `math` is the library with which TensorFlow must compute on its CPUs, or None if any is right.
     `gpus_reversed`: the last GPU is the nearest to the first cores, so ranks take GPUs from the end.
+    `deliver`: ranks read the files of an environment, or mount one image of it. `deliver_with` are the words of the site's own
+    program that mounts an image, before the program that it starts; without them `provision-deliver` mounts it.
     """
 
     name: str
@@ -60,9 +64,11 @@ class Arch:
     queues: Annotated[tuple[Queue, ...], Named("a queue", NAME)] = ()
     gpus_reversed: bool = False
     math: MathLibrary | None = None
+    deliver: Deliver = "files"
+    deliver_with: tuple[str, ...] = ()
 
     def add_faults(self, table: Reader) -> None:
-        """Record modules of several generations, and a proof with more ranks than GPUs."""
+        """Record modules of several generations, a proof with more ranks than GPUs, and a way to mount without an image."""
         for key, names in (("modules", self.modules), ("provided", self.provided)):
             if mixed := mixture(names):
                 table.fault(key, mixed)
@@ -70,6 +76,8 @@ class Arch:
             gpus = count(self.gpu.per_node, "GPU")
             what = f"is {self.proof.ranks_per_node}, but a node has only {gpus}, and every rank needs one"
             table.fault("proof.ranks_per_node", what)
+        if self.deliver_with and not any("{image}" in word for word in self.deliver_with):
+            table.fault("deliver_with", "no word contains `{image}`, where the path of the image stands")
 
     def queues_of(self, partition: str | None, qos: str | None) -> tuple[Queue, ...]:
         """What the profile says about the queues of a job: its partition and its QOS."""

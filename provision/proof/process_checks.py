@@ -253,3 +253,18 @@ def check_gpus_of_replicas(run: Run) -> Check | None:
         else f"expected every replica on a GPU, seen {list_values(elsewhere)}",
         DEVICES_HINT,
     )
+
+
+def check_delivery(run: Run) -> Check | None:
+    """Whether every process had the image of the environment; None if the files are delivered."""
+    if run.proof.deliver is None:
+        return None
+    plain = [report for report in run.finished if not report.get("delivered")]
+    return judged(
+        "delivery",
+        not plain,
+        f"{len(plain)} of {len(run.finished)} processes read the plain files; the log of the proof says why"
+        if plain
+        else "every process had the mounted image",
+        hint='install `squashfuse` on the nodes, or set `deliver = "files"` for the arch',
+    )

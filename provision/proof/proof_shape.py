@@ -48,8 +48,13 @@ def proof_environ(site: Site, arch: Arch, stack: Stack) -> tuple[tuple[str, str]
     return job_environ(arch, parts_of_node(site, arch, shape.ranks_per_node, shape.cpus_per_rank))
 
 
-def prove_operation(site: Site, arch: Arch, stack: Stack, programs_folder: str, prefix: str) -> Prove:
-    """The proof of an environment at `prefix`: the stack's program, started with the launcher of the arch."""
+def prove_operation(
+    site: Site, arch: Arch, stack: Stack, programs_folder: str, prefix: str, deliver: str | None = None
+) -> Prove:
+    """The proof of an environment at `prefix`: the stack's program, started with the launcher of the arch.
+
+    `deliver` is the program that starts each process with the image of the environment, if there is one.
+    """
     shape = proof_shape(site, arch, stack)
     return Prove(
         program=f"{programs_folder}/{stack.proof_program}.py",
@@ -63,4 +68,5 @@ def prove_operation(site: Site, arch: Arch, stack: Stack, programs_folder: str, 
         gpu=arch.gpu,
         devices=shape.devices,
         communication=site.strategy("multiworker").communication,
+        deliver=deliver,
     )

@@ -162,6 +162,7 @@ def figures_of(finished: Sequence[Report]) -> Figures:
         loss_last=choose_worst(max, (read_last_loss(report) for report in finished)),
         images_per_second=choose_worst(min, (read_number(report, "images_per_second") for report in finished)),
         seconds=choose_worst(max, (read_number(report, "seconds") for report in finished)),
+        start_seconds=choose_worst(max, (read_number(report, "start_seconds") for report in finished)),
         versions={str(k): str(v) for k, v in read_mapping(finished[0], "versions").items()} if finished else {},
         weights_sha256=digest,
     )

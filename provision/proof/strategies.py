@@ -26,7 +26,10 @@ Judge = Callable[[Run], Check | Sequence[Check] | None]
 
 OF_ALL: Sequence[Judge] = (processes.check_missing_gpus, processes.check_requested_devices, processes.check_reports)
 """The checks of every proof, also if no process finished; all others would then only hide the cause."""
-ONE_WORLD: Sequence[Judge] = (processes.check_ranks, processes.check_nodes, processes.check_versions)
+ONE_WORLD: Sequence[Judge] = (
+    *(processes.check_ranks, processes.check_nodes, processes.check_versions),
+    processes.check_delivery,
+)
 BETWEEN_RANKS: Sequence[Judge] = (
     exchange.check_allreduce,
     exchange.check_peers,

@@ -103,6 +103,7 @@ SINGLE = """
 import json, os, sys, time
 report = json.loads(REPORT)
 report["versions"]["tensorflow"], report["versions"]["python"] = VERSION, sys.version.split()[0]
+report["delivered"] = os.environ.get("PROVISION_DELIVERED")
 time.sleep(0.05)
 while os.path.exists(os.path.join(FOLDER, "hold")):
     with open(os.path.join(FOLDER, "held.new"), "w") as file:

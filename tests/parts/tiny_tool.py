@@ -71,8 +71,10 @@ def use_tiny_stack(folder: Path) -> None:
 
     prove_operation = proof_shape.prove_operation
 
-    def tiny_proof(site: Site, arch: Arch, stack: Stack, programs_folder: str, prefix: str) -> Prove:
-        return prove_operation(site, arch, stack, str(folder / "programs"), prefix)
+    def tiny_proof(
+        site: Site, arch: Arch, stack: Stack, programs_folder: str, prefix: str, deliver: str | None = None
+    ) -> Prove:
+        return prove_operation(site, arch, stack, str(folder / "programs"), prefix, deliver)
 
     submitter = submit.submitter
 

@@ -200,3 +200,41 @@ def test_a_build_goes_back_into_the_queue_before_its_time_is_over(cluster: TinyC
     said = f"the time of job {job} is nearly over; finished steps are kept; it goes back into the queue"
     wait_for("the last words", lambda: said in cluster.output(job))
     assert "took over" not in finish(cluster, job), "it freed its lock"
+
+
+# One image of an environment
+
+
+DELIVERED = """
+import json, os, sys, tensorflow
+kinds = [line.split(" - ")[1].split()[0] for line in open("/proc/self/mountinfo")]
+print(json.dumps([kinds.count("fuse.squashfuse_ll"), os.environ.get("PROVISION_DELIVERED", "")]))
+print(os.path.realpath(tensorflow.__file__), *sys.argv[1:])
+"""
+
+
+def test_a_job_copies_the_image_to_its_node_mounts_it_and_leaves_nothing(
+    cluster: TinyCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("squashfuse_ll") is None or not Path("/dev/fuse").exists():
+        pytest.skip("needs squashfuse and /dev/fuse")
+    monkeypatch.chdir(tmp_path)
+    temporary = cluster.site.folder / "tmp"
+    before = set(temporary.iterdir())
+    cluster.write_profile(value="image")
+    profile = cluster.site.folder / "config" / "sites" / f"{NAME}.toml"
+    profile.write_text(profile.read_text().replace("[archs.a]", '[archs.a]\ndeliver = "image"'))
+    built = json.loads(cluster.good("build", "--arch", "a", "--submit", "--json").stdout)["result"]
+    show = json.loads(cluster.good("show", built["environment"], "--json").stdout)["result"]
+    assert "delivery" in {check["name"] for check in show["verdict"]["checks"]}
+    (tmp_path / "train.py").write_text(DELIVERED)
+    words = ("--arch", "a", "--script", str(tmp_path / "train.py"), "--no-lint", "--arguments", "'two words'")
+    script = cluster.good("job", "single", *words).stdout
+    assert "provision-deliver" not in script, "one node starts as fast from the files"
+    done = cluster.good("job", "single", *words, "--deliver", "image", "--submit", "--json")
+    job = json.loads(done.stdout)["result"]["job"]
+    lines = next(tmp_path.glob(f"*-{job}.out")).read_text().splitlines()
+    assert json.loads(lines[-2])[0] >= 1
+    assert lines[-1].endswith("tensorflow/__init__.py two words")
+    assert not [line for line in lines if line.startswith("provision-deliver:")]
+    wait_for("nothing to be left", lambda: set(temporary.iterdir()) == before)

@@ -207,7 +207,7 @@ def refuse_other_runtime(args: argparse.Namespace, runtime: Runtime, job: UserJo
     """Raise for an option that this runtime would not use.
 
     Raises:
-        ConfigError: `--module`, `--stack` or `--venv` was given, but the job does not load it.
+        ConfigError: `--module`, `--stack`, `--venv` or `--deliver image` was given, but the job does not load it.
     """
     if runtime == "venv" and len(args.module or ()) > 1:
         raise ConfigError(
@@ -221,6 +221,7 @@ def refuse_other_runtime(args: argparse.Namespace, runtime: Runtime, job: UserJo
             ("--module", args.module, runtime != "container"),
             ("--stack", args.stack, runtime == "venv"),
             ("--venv", args.venv, runtime != "container"),
+            ("--deliver image", args.deliver == "image", runtime == "venv"),
         )
         if given and not used
     ]

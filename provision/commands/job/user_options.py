@@ -100,6 +100,11 @@ def add_arguments(parser: argparse.ArgumentParser, *, kind: str) -> None:
             "--no-overlay", action="store_true", help="with --runtime container: without the site's overlay"
         )
     runtime.add_argument(
+        "--deliver",
+        choices=("files", "image"),
+        help="how ranks get the environment: its files, or one image that each node mounts",
+    )
+    runtime.add_argument(
         "--venv", metavar="DIR", help="your own virtual environment, made with the modules that the job loads"
     )
     output = parser.add_argument_group("output")

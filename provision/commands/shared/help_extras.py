@@ -19,7 +19,7 @@ RARE = {
             "--mail",
         ),
         *("--array", "--extra", "--no-wait", "--module", "--launcher", "--image", "--overlay", "--no-overlay"),
-        *("--watch-gpus", "--record"),
+        *("--watch-gpus", "--record", "--deliver"),
     ),
 }
 
@@ -50,6 +50,7 @@ EXAMPLES = {
     "publish": ("publish tensorflow/2.15.1 --default",),
     "unpublish": ("unpublish tensorflow/2.15.1",),
     "rollback": ("rollback --arch knl --site nersc-cori",),
+    "pack": ("pack tensorflow/2.15.1",),
     "pin": ("pin tensorflow/2.15.1 --reason 'paper of the climate group'",),
     "remove": ("remove tensorflow/2.15.1 --yes",),
     "prune": ("prune", "prune --yes --keep 2"),

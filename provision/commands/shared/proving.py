@@ -59,13 +59,19 @@ def ranks_of(site: Site, store: Store, env: EnvironmentId, listen: Listener) -> 
         ConfigError: its arch or its stack is gone.
     """
     from provision.machine.configuration import shipped
+    from provision.machine.files.disk import exists
     from provision.machine.install.ranks import Ranks, loaded_environment
+    from provision.model.layout import DELIVER
     from provision.proof.proof_shape import prove_operation
 
     record = published_record(store, env)
     refuse_outside_job(site, str(env))
     stack = shipped.load_stack(record.stack)
-    proof = prove_operation(site, arch_of(site, env), stack, str(shipped.PACKAGE / "proof" / "programs"), record.prefix)
+    deliver = store.layout.images(env) / DELIVER
+    proof = prove_operation(
+        *(site, arch_of(site, env), stack, str(shipped.PACKAGE / "proof" / "programs"), record.prefix),
+        deliver=str(deliver) if exists(str(deliver)) else None,
+    )
     records = Path(store.layout.records_folder(env))
     into = store.make_test_folder(records / "tests", below=records)
     log, kind = into / "proof.log", site.modules.module_kind

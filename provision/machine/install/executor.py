@@ -18,6 +18,7 @@ from provision.launch.launchers import node_argv
 from provision.machine.files.archives import unpack
 from provision.machine.files.disk import disk_error, sync_file_system, write, write_json
 from provision.machine.files.file_tree import links_of, links_out
+from provision.machine.install.packing import pack
 from provision.machine.install.ranks import Ranks, loaded_environment
 from provision.machine.install.read_objects import inspect_objects
 from provision.machine.install.source_tree import apply_patches, place_data
@@ -46,6 +47,7 @@ from provision.model.operation import (
     KeepWheel,
     MakeReadable,
     Operation,
+    Pack,
     PlaceData,
     Prove,
     Publish,
@@ -64,7 +66,7 @@ from provision.proof.inspection import judge_inspection
 
 COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")
 # Operations whose programs write to the prefix; a proof and an inspection only read it.
-BY_PROGRAMS = (Command, InstallWheel, RunSpack, Prove)
+BY_PROGRAMS = (Command, InstallWheel, RunSpack, Pack, Prove)
 UNPROVED = "none yet: this module is a candidate"
 
 
@@ -202,6 +204,9 @@ class Executor:
                 try_mpi(operation, {**self.environ, **self.lock.environ}, run.log)
             case Inspect():
                 self._inspect(run, operation)
+            case Pack():
+                environ, env = self._environ(Command(argv=())), self.plan.environment
+                run.details.update(pack(self.store, env, operation.mount_with, environ, run.log, run.progress))
             case WriteCandidate():
                 write_candidate(self.store, self.plan.environment, self.plan.modulefile, UNPROVED, UNPROVED)
                 self._describe()

@@ -127,7 +127,12 @@ class Ranks:
         out.mkdir(parents=True)
         argv = launch_argv(
             proof.launcher,
-            (self.python, "-u", proof.program, "--out", str(out), *(("--gpu",) if proof.gpu else ()), *arguments),
+            (
+                *([proof.deliver] if proof.deliver else []),
+                *(self.python, "-u", proof.program, "--out", str(out)),
+                *(("--gpu",) if proof.gpu else ()),
+                *arguments,
+            ),
             nodes=proof.nodes,
             ranks_per_node=proof.ranks_per_node,
             cpus=proof.cpus_per_task,

@@ -132,6 +132,14 @@ class Probes:
         hint = f"`apt-get install python{stack.pythons[0]}` or load a module that provides it"
         raise MissingError("missing", message, hint, evidence)
 
+    def packer(self, environ: Mapping[str, str]) -> None:
+        """Report if the program is missing that makes the image of an environment."""
+        if self.arch.deliver == "image" and shutil.which("mksquashfs", path=environ.get("PATH")) is None:
+            message = "there is no `mksquashfs` on this machine, which makes the image of an environment"
+            where = f"`archs.{self.arch.name}.deliver` in `{self.site.origin}`"
+            hint = f'install squashfs-tools, or set {where} to "files"'
+            self.problems.append(Problem(kind="missing", subject="mksquashfs", message=message, hint=hint))
+
     def compiler(self, environ: Mapping[str, str]) -> CompilerFacts | None:
         """The C++ compiler, if it exists and works on a small input."""
         name, modules = self.arch.compiler.cxx, self.arch.modules

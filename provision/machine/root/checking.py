@@ -11,9 +11,9 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from provision.errors import StoreError
 from provision.machine.files.disk import exists, json_object, sha256_of, write_json
@@ -23,7 +23,7 @@ from provision.machine.root.spack import uninstall_command
 from provision.machine.root.store import Store
 from provision.machine.sharing.claims import utc_now
 from provision.model.condition import Difference, Examination, remembered_reason
-from provision.model.layout import EnvironmentId
+from provision.model.layout import IMAGES, EnvironmentId
 from provision.model.manifest import FILES, HEAD, LINK, FileEntry, ManifestHead, is_bytecode_of, read_files
 from provision.model.record import Record
 from provision.model.stored import NewerError
@@ -154,7 +154,7 @@ def examine(store: Store, env: EnvironmentId, *, hashes: bool) -> Examination:
     elif head is None:
         notes.append("there is no manifest that this version can read: its files were not compared")
     else:
-        for name, reason in _records(Path(folder), head):
+        for name, reason in _differing(Path(folder), {**head.records, **_images(store, env)}):
             if name != RECORD or not found:
                 differs(name, reason)
         try:
@@ -168,9 +168,16 @@ def examine(store: Store, env: EnvironmentId, *, hashes: bool) -> Examination:
     return Examination(environment=str(env), differences=tuple(found), notes=tuple(notes), hashed=hashes, at=utc_now())
 
 
-def _records(folder: Path, head: ManifestHead) -> Iterator[tuple[str, str]]:
-    """The records that differ from their hashes in the head of the manifest, with the reason."""
-    for name, expected in head.records.items():
+def _images(store: Store, env: EnvironmentId) -> dict[str, str]:
+    """The hashes of the images of an environment, if it has any, by their names in its records."""
+    folder = store.layout.images(env)
+    described = (store.shared.read_json(folder / IMAGES) or {}).get("images", ())
+    return {f"{folder.name}/{PurePosixPath(image['file']).name}": image["sha256"] for image in described}
+
+
+def _differing(folder: Path, expected_hashes: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """The records that differ from their hashes, with the reason."""
+    for name, expected in expected_hashes.items():
         path = folder / name
         try:
             if sha256_of(path) != expected:

@@ -26,6 +26,7 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
     probes = Probes(site, arch)
     environ = probes.environment()
     broken = bool(probes.problems)
+    probes.packer(environ)
     our_folder = Path(sys.executable).parent
     # If the modules cannot be loaded, problems with Python, compiler and MPI would only repeat that.
     python = None if broken else probes.python(stack, environ)

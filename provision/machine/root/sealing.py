@@ -32,8 +32,8 @@ from provision.model.record import Record
 from provision.model.verdict import Check
 from provision.schedulers import job_here
 
-# Records that a later run changes, or that were not made by the build.
-CHANGING = ("tests", "candidate", HEAD)
+# Records that a later run changes, or that were not made by the build. Images have their hashes beside them.
+CHANGING = ("tests", "candidate", "images", HEAD)
 REBUILD = "`provision build --rebuild` builds the environment again, beside this one"
 
 

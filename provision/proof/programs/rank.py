@@ -41,6 +41,8 @@ class Report:
             "stage": "start",
             "error": None,
             "seconds_by_stage": {},
+            # Set by provision-deliver in the namespace that has the image.
+            "delivered": os.environ.get("PROVISION_DELIVERED"),
             "loaded_modules": [name for name in os.environ.get("LOADEDMODULES", "").split(":") if name],
         }
         os.makedirs(directory, exist_ok=True)
@@ -62,6 +64,17 @@ class Report:
             json.dump(plain(self.fields), stream, indent=1, sort_keys=True, allow_nan=False)
             stream.write("\n")
         os.replace(temporary, self.path)
+
+
+def seconds_since_start():
+    """The seconds since this process was started, also as another program that became this one; None if they are not known."""
+    try:
+        with open("/proc/self/stat") as stream:
+            ticks = int(stream.read().rsplit(")", 1)[1].split()[19])
+        with open("/proc/uptime") as stream:
+            return round(float(stream.read().split()[0]) - ticks / os.sysconf("SC_CLK_TCK"), 2)
+    except (OSError, ValueError, IndexError):
+        return None
 
 
 def plain(value):
@@ -113,6 +126,7 @@ def import_tensorflow(report):
     tf.get_logger().setLevel("ERROR")
     fields["versions"].update(numpy=np.__version__, tensorflow=tf.__version__)
     fields["versions"]["keras"] = keras_version(tf)
+    fields["start_seconds"] = seconds_since_start()
     return np, tf
 
 
@@ -137,6 +151,7 @@ def join(report, tf, hvd, gpu=False):
     fields = report.fields
     report.stage("hvd.init")
     hvd.init()
+    fields["start_seconds"] = seconds_since_start()
     fields.update(rank=hvd.rank(), size=hvd.size(), local_rank=hvd.local_rank(), local_size=hvd.local_size())
     mpi = mpi_library_version()
     if mpi:

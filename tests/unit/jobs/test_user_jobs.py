@@ -22,6 +22,7 @@ from parts.profiles import ARCHS, profile
 from provision.jobs.user_job import UserJob
 from provision.jobs.user_script import make_script
 from provision.machine.submission.render_jobs import render_user_job
+from provision.profile.arch import Deliver
 from provision.profile.container import Container
 from provision.profile.module_system import ModuleSystemName
 from provision.profile.reader import Faults, Reader
@@ -380,3 +381,16 @@ def test_a_job_on_many_nodes_is_advised_to_use_the_burst_buffer(
         assert ("32 nodes" in err, "# Note: 32 nodes" in out) == (advised, advised)
         if advised:
             words("job", err)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "asked", "delivers"),
+    [(2, None, False), (4, None, True), (4, "files", False), (2, "image", True)],
+)
+def test_a_job_of_many_nodes_mounts_the_image_of_the_environment(
+    nodes: int, asked: Deliver | None, delivers: bool
+) -> None:
+    one = job("sigma2-saga", "accel", "horovod", runtime="venv", nodes=nodes, deliver=asked)
+    text = render_user_job(dataclasses.replace(one, arch=dataclasses.replace(one.arch, deliver="image")))
+    assert ('"$deliver" --broadcast' in text, ' "$deliver" python -u' in text) == (delivers, delivers)
+    assert "deliver" not in render_user_job(dataclasses.replace(one, deliver=None))

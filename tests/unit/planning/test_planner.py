@@ -17,6 +17,7 @@ from provision.model.operation import Command, InstallWheel, Prove
 from provision.model.plan import Plan, Step, differences, fingerprint, held
 from provision.model.problem import Problem
 from provision.planning.planner import make_plan
+from provision.planning.preflight import image_problems
 from provision.profile.site import Site
 from provision.profile.stack import ONE_PROCESS_PROGRAMS
 
@@ -399,3 +400,20 @@ def test_a_broken_environment_is_built_again_beside(existing: Existing, rebuild:
     assert plan.prefix.endswith(str(plan.environment).rpartition("/")[2])
     assert fingerprint(plan.identity) == plan.environment.base
     assert (plan.broken is not None) == (number > 1 and f"{plan.environment.rebuilt(number - 1)}" in existing.broken)
+
+
+def test_an_image_is_packed_before_the_proof_and_on_the_path_of_users() -> None:
+    site = local_site()
+    packed = dataclasses.replace(site, archs=tuple(dataclasses.replace(arch, deliver="image") for arch in site.archs))
+    before, after = plan_for(site), plan_for(packed)
+    assert tuple(one.name for one in after.steps) == (*STEPS[:6], "pack", *STEPS[6:])
+    assert after.environment != before.environment, "it is proved another way"
+    folder = f"{after.prefix}/.provision/images"
+    assert ("PATH", folder) in after.modulefile.prepend
+    (proof,) = [one for one in step(after, "proof").operations if isinstance(one, Prove)]
+    assert proof.deliver == f"{folder}/provision-deliver"
+    request = request_for(packed)
+    spack = dataclasses.replace(request, stack=dataclasses.replace(request.stack, backend="spack"))
+    (problem,) = image_problems(spack)
+    assert "cannot be packed into an image" in problem.message
+    assert image_problems(request) == ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import json
 from collections.abc import Callable
@@ -449,3 +450,17 @@ def test_a_stall_is_read_from_a_report_and_the_second_try_names_it(words: Words)
     }["communication"]
     assert "RING" in message and message.endswith(f"; {stall}")
     words("test", message)
+
+
+def test_a_process_that_reads_the_plain_files_fails_a_proof_through_the_image() -> None:
+    proof = dataclasses.replace(make_proof("horovod_keras"), deliver="/prefix/.provision/images/provision-deliver")
+    reports = good_reports(proof.processes)
+    for report in reports:
+        report["delivered"] = "abc"
+    assert judge(proof, reports, MIN_ACCURACY).passed
+    reports[1]["delivered"] = None
+    (failure,) = judge(proof, reports, MIN_ACCURACY).failures
+    assert (failure.name, failure.message.partition(";")[0]) == (
+        "delivery",
+        f"1 of {len(reports)} processes read the plain files",
+    )

@@ -1,0 +1,51 @@
+"""`provision pack ENV`: make one image of an environment that passed its proof, for jobs of many nodes."""
+
+from __future__ import annotations
+
+import argparse
+
+from provision.commands.shared.options import add_arch, add_environment, add_site
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import find_environment, read_store
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name the environment."""
+    add_environment(parser)
+    add_site(parser)
+    add_arch(parser, omitted="needed if the name matches environments of several archs")
+
+
+def run(args: argparse.Namespace) -> Outcome:
+    """Pack it, or pack it again."""
+    from pathlib import Path
+
+    from provision.commands.shared.proving import arch_of
+    from provision.errors import ConfigError, PlanError
+    from provision.machine.configuration import shipped
+    from provision.machine.install.packing import pack
+    from provision.machine.programs.shell import environ
+    from provision.machine.root.completing import hint_to_complete
+    from provision.machine.terminal.console import say
+
+    site = shipped.load_site(args.site)
+    store = read_store(site)
+    env = find_environment(store, args.environment, args.arch, site=site)
+    with store.held(Path(store.layout.lock(env)), {"does": f"packs {env}"}, wait=False):
+        record = store.record(env)
+        if record is not None and record.identity.get("backend") == "spack":
+            raise ConfigError(
+                f"`{env}` cannot be packed: its files are links into Spack's store",
+                hint="`provision build --backend venv` builds one that can be packed",
+            )
+        if record is None:
+            raise PlanError(
+                f"`{env}` has not passed its proof", hint=hint_to_complete(store, env, site), kind="unproved"
+            )
+        log = Path(store.layout.log(env, "pack"))
+        store.shared.make(log.parent)
+        result = pack(store, env, arch_of(site, env).deliver_with, environ(), log, say)
+    return Outcome(
+        text=f"packed {env}: jobs use it with `provision job KIND --deliver image`",
+        result={"environment": str(env), **result},
+    )

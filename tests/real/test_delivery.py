@@ -1,0 +1,197 @@
+"""An environment as one image: built and proved through it, mounted by ordinary users, all of it real."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from parts.tiny import TinySite, make_site
+from parts.tiny_cluster import wait_for
+from parts.users import User, stranger
+
+pytestmark = pytest.mark.real
+
+PROGRAMS = ("mksquashfs", "squashfuse_ll", "unshare", "nsenter")
+# Where a process reads the environment from, and what else decides how it works.
+LOOK = """
+import json, os, sys
+prefix = sys.argv[1]
+mounts = [line.split() for line in open("/proc/self/mountinfo")]
+kinds = [words[words.index("-") + 1] for words in mounts if words[4] == prefix]
+print(json.dumps({
+    "kind": kinds[-1] if kinds else "files", "words": sys.argv[2:], "cwd": os.getcwd(), "uid": os.getuid(),
+    "space": os.readlink("/proc/self/ns/mnt"), "umask": oct(os.umask(0)),
+    "records": os.path.exists(prefix + "/.provision/record.json"),
+    "modules": sorted(os.listdir(prefix + "/lib/%s/site-packages" % sys.argv[3])) if len(sys.argv) > 3 else None,
+}), flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def packed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TinySite]:
+    """A site whose environment is built with an image; others can read it, and `/dev/fuse` is open as at a site."""
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    if missing or not Path("/dev/fuse").exists() or os.geteuid() != 0:
+        pytest.skip(f"needs root, /dev/fuse and {' '.join(missing or PROGRAMS)}")
+    mode = Path("/dev/fuse").stat().st_mode
+    folder = Path(subprocess.run(["mktemp", "-d"], capture_output=True, text=True, check=True).stdout.strip())
+    folder.chmod(0o755)
+    Path("/dev/fuse").chmod(0o666)
+    try:
+        site = make_site(folder / "site")
+        site.write_profile("one", site.root, 'deliver = "image"\n')
+        site.good("build", "--site", "one")
+        yield site
+    finally:
+        Path("/dev/fuse").chmod(mode)
+        shutil.rmtree(folder)
+
+
+def prefix_of(site: TinySite) -> Path:
+    """The prefix of the environment."""
+    (prefix,) = site.root.glob("envs/*/*/*")
+    return prefix
+
+
+class Process:
+    """A process of a job of another user, with the image; it lives until its input ends."""
+
+    def __init__(self, site: TinySite, user: User, *words: str, path: str | None = None, cwd: str = "/var") -> None:
+        self.prefix = prefix_of(site)
+        environ = {"PATH": path or os.environ["PATH"], "TMPDIR": str(temporary(site)), "SLURM_JOB_ID": "7"}
+        program = self.prefix / ".provision/images/provision-deliver"
+        self.running = subprocess.Popen(
+            user.argv(str(program), "/usr/bin/python3", "-c", LOOK, str(self.prefix), *words),
+            env=environ,
+            cwd=cwd,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert self.running.stdout is not None
+        line = self.running.stdout.readline()
+        assert line, self.end()
+        self.seen = json.loads(line)
+
+    def end(self) -> str:
+        """End it; what it said on stderr."""
+        return self.running.communicate(timeout=30)[1]
+
+
+def temporary(site: TinySite) -> Path:
+    """The folder for temporary files of the node."""
+    folder = site.folder.parent / "tmp"
+    if not folder.exists():
+        folder.mkdir()
+        folder.chmod(0o1777)
+    return folder
+
+
+def is_clean(site: TinySite) -> bool:
+    """Whether nothing is left on the node: no folder, and no process of FUSE."""
+    fuse = subprocess.run(["pgrep", "-f", f"squashfuse_ll.*{temporary(site)}"], capture_output=True, check=False)
+    return not any(temporary(site).iterdir()) and fuse.returncode != 0
+
+
+def test_the_proof_goes_through_the_image_and_verify_knows_it(packed: TinySite) -> None:
+    prefix = prefix_of(packed)
+    records = prefix / ".provision"
+    verdict = json.loads((records / "verdict.json").read_text())
+    assert verdict["command"][0] == str(records / "images/provision-deliver")
+    (image,) = json.loads((records / "images/images.json").read_text())["images"]
+    assert image["folder"] == str(prefix)
+    packed.good("verify", "--all", "--site", "one")
+    first = Path(image["file"]).read_bytes()
+    packed.good("pack", "tensorflow/2.21.0", "--site", "one")
+    assert Path(image["file"]).read_bytes() == first, "equal files give equal bytes"
+    try:
+        Path(image["file"]).chmod(0o644)
+        Path(image["file"]).write_bytes(first[:-9] + b"x" + first[-8:])
+        done = packed.run("verify", "--all", "--site", "one")
+        assert (done.returncode, "images/environment.squashfs: damaged" in done.stdout) == (1, True)
+    finally:
+        Path(image["file"]).write_bytes(first)
+
+
+def test_all_processes_of_a_job_on_a_node_share_one_mount_and_nothing_stays(packed: TinySite) -> None:
+    user = stranger(1)
+    (packages,) = prefix_of(packed).glob("lib/python3*")
+    one, two = (Process(packed, user, "it's $x", packages.name) for _ in range(2))
+    assert one.seen == two.seen
+    assert (one.seen["kind"], one.seen["words"][0], one.seen["cwd"]) == ("fuse.squashfuse_ll", "it's $x", "/var")
+    assert (one.seen["uid"], one.seen["records"]) == (user.uid, True)
+    assert "tensorflow" in one.seen["modules"]
+    assert one.seen["space"] != str(Path("/proc/self/ns/mnt").readlink())
+    other = Process(packed, stranger(2))
+    assert other.seen["space"] != one.seen["space"]
+    assert [process.end() for process in (one, two, other)] == [""] * 3
+    wait_for("nothing to be left", lambda: is_clean(packed))
+
+
+@pytest.mark.parametrize("what", ["the processes", "the keeper"])
+def test_after_a_kill_nothing_stays_mounted_and_the_next_job_works(packed: TinySite, what: str) -> None:
+    process = Process(packed, stranger(1))
+    if what == "the processes":
+        process.running.kill()
+    else:
+        (keeper,) = temporary(packed).glob("*/keeper")
+        os.kill(int(keeper.read_text()), signal.SIGKILL)
+        time.sleep(0.5)
+        again = Process(packed, stranger(1))
+        assert again.seen["kind"] == "fuse.squashfuse_ll"
+        again.end()
+        process.running.kill()
+    process.end()
+    wait_for("nothing to be left", lambda: is_clean(packed))
+
+
+def without(folder: Path, *names: str) -> str:
+    """A PATH with every program of this one but these."""
+    folder.mkdir()
+    for place in reversed(os.environ["PATH"].split(":")):
+        for path in Path(place).iterdir() if Path(place).is_dir() else ():
+            link = folder / path.name
+            if path.name not in names:
+                link.unlink(missing_ok=True)
+                link.symlink_to(path)
+    return str(folder)
+
+
+def test_without_fuse_the_image_is_unpacked_into_memory(packed: TinySite, tmp_path: Path) -> None:
+    path = without(packed.folder.parent / "no-fuse", "squashfuse_ll")
+    process = Process(packed, stranger(1), path=path)
+    assert (process.seen["kind"], process.seen["records"]) == ("tmpfs", True)
+    process.end()
+    wait_for("nothing to be left", lambda: is_clean(packed))
+
+
+def test_without_namespaces_the_plain_files_are_read_and_one_line_says_why(packed: TinySite) -> None:
+    path = without(packed.folder.parent / "no-namespaces", "unshare")
+    process = Process(packed, stranger(1), path=path)
+    assert process.seen["kind"] == "files"
+    said = process.end()
+    assert said.startswith("provision-deliver: this process reads the plain files: ")
+    assert said.count("\n") == 1
+
+
+def test_an_image_that_is_cut_short_is_not_mounted(packed: TinySite) -> None:
+    image = prefix_of(packed) / ".provision/images/environment.squashfs"
+    whole = image.read_bytes()
+    image.chmod(0o644)
+    try:
+        image.write_bytes(whole[:-100])
+        process = Process(packed, stranger(1))
+        assert process.seen["kind"] == "files"
+        assert f"has {len(whole) - 100} bytes instead of {len(whole)}" in process.end()
+    finally:
+        image.write_bytes(whole)
