@@ -6,13 +6,13 @@ shared file system too; one on the file system of `/` is local on every node.
 
 from __future__ import annotations
 
-import json
+
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from provision.machine.files.disk import sha256_of, write
+from provision.machine.files.disk import sha256_of, write, write_json
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.run import stream
 from provision.machine.rendering.render import render
@@ -64,7 +64,7 @@ def pack(
         command=command,
     )
     write(folder / DELIVER, text, executable=True)
-    write(folder / IMAGES, json.dumps({"environment": str(env), "images": images}, indent=1) + "\n")
+    write_json(folder / IMAGES, {"environment": str(env), "images": images})
     return {"images": images}
 
 

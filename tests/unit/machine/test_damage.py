@@ -12,6 +12,7 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import pytest
 
@@ -319,15 +320,16 @@ def test_a_damaged_file_of_an_unfinished_environment_repeats_its_step(
 def test_a_seal_that_was_killed_is_done_again(
     unfinished: Builder, monkeypatch: pytest.MonkeyPatch, killed_after: str
 ) -> None:
-    written = sealing.write
+    def deadly(write: Callable[[Path, Any], None]) -> Callable[[Path, Any], None]:
+        def write_and_die(path: Path, content: Any) -> None:
+            write(path, content)
+            if path.name == killed_after:
+                raise KeyboardInterrupt
 
-    def write_and_die(path: Path, text: str) -> None:
-        written(path, text)
-        if path.name == killed_after:
-            raise KeyboardInterrupt
+        return write_and_die
 
-    for module in (sealing, bill_of_materials):
-        monkeypatch.setattr(module, "write", write_and_die)
+    for module, name in ((sealing, "write"), (sealing, "write_json"), (bill_of_materials, "write")):
+        monkeypatch.setattr(module, name, deadly(getattr(module, name)))
     with pytest.raises(KeyboardInterrupt):
         unfinished.build()
     monkeypatch.undo()
