@@ -6,7 +6,6 @@ shared file system too; one on the file system of `/` is local on every node.
 
 from __future__ import annotations
 
-
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
