@@ -52,10 +52,10 @@ def _run(words: list[str]) -> int:
 
         print(help_here(), file=sys.stderr)
         return 2
-    if words[0] in ("-h", "--help") or words == ["help"]:
+    if words[0] in ("-h", "--help", "--help-all") or words == ["help"]:
         from provision.commands.shared.help_text import help_here
 
-        show(help_here())
+        show(help_here("all" if words[0] == "--help-all" else ""))
         return 0
     if words[0] in ("-V", "--version") or words == ["version"]:
         show(f"provision {__version__}")

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Write docs/reference/cli.md and man/provision.1 from the parsers; lint-rules.md from its table.
+"""Write docs/reference/cli.md and man/provision.1 from the options; lint-rules.md from its table.
 
 `tools/reference.py` writes them; with `--check` it writes nothing, and exits 1 if one of them is not current.
 """
@@ -17,9 +17,10 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
 from provision import __version__  # noqa: E402
-from provision.commands.completion import WHERE  # noqa: E402
+from provision.commands.options import COMMANDS  # noqa: E402
+from provision.commands.options.declare import Command, Option  # noqa: E402
+from provision.commands.options.users import SHELLS  # noqa: E402
 from provision.commands.shared.help_text import PURPOSE  # noqa: E402
-from provision.commands.shared.syntax import Argument, Command, Option, Value, read_commands  # noqa: E402
 from provision.lint.rules import RULES, WEIGHTS  # noqa: E402
 
 # Every command has these, so they are described once.
@@ -50,7 +51,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="write the reference of the command line")
     parser.add_argument("--check", action="store_true", help="write nothing; exit 1 if a file is not current")
     args = parser.parse_args()
-    commands = read_commands()
+    commands = tuple(COMMANDS.values())
     stale = []
     for name, text in (
         ("docs/reference/cli.md", write_page(commands)),
@@ -96,31 +97,21 @@ def write_rules() -> str:
     )
 
 
-def leaves(command: Command) -> tuple[Command, ...]:
-    """The commands with options: the verb, or its sub-verbs."""
-    return command.subverbs or (command,)
-
-
 def own_options(command: Command) -> list[Option]:
     """The options of a command that not every command has."""
     return [option for option in command.options if not set(option.names) & set(COMMON)]
 
 
-def describe_value(value: Value) -> str:
-    """A value in a synopsis."""
-    return "|".join(value.choices) if value.choices else value.word
-
-
-def describe_argument(argument: Argument) -> str:
+def describe_argument(argument: Option) -> str:
     """An argument in a synopsis."""
-    text = argument.value.word + (" ..." if argument.many else "")
+    text = argument.word + (" ..." if argument.many else "")
     return f"[{text}]" if argument.optional else text
 
 
 def describe_option(option: Option) -> str:
     """An option with its value."""
     names = ", ".join(option.names)
-    return f"{names} {describe_value(option.value)}" if option.value else names
+    return names if option.is_switch else f"{names} {'|'.join(option.choices) or option.word}"
 
 
 def synopsis(command: Command) -> str:
@@ -145,7 +136,7 @@ def write_page(commands: tuple[Command, ...]) -> str:
     lines = [
         "# The command line",
         "",
-        "<!-- Written by tools/reference.py from the parsers; do not edit. -->",
+        "<!-- Written by tools/reference.py from provision/commands/options; do not edit. -->",
         "",
         EVERYWHERE,
         "",
@@ -159,7 +150,7 @@ def write_page(commands: tuple[Command, ...]) -> str:
     lines += ["", "## Options of several commands", "", *table(sorted(common.items()))]
     for command in commands:
         lines += ["", f"## provision {command.name}", "", f"{sentence(command.purpose)}"]
-        for leaf in leaves(command):
+        for leaf in command.leaves:
             if command.subverbs:
                 lines += ["", f"### provision {leaf.name}", "", sentence(leaf.purpose)]
             lines += ["", f"`{synopsis(leaf)}`"]
@@ -169,14 +160,14 @@ def write_page(commands: tuple[Command, ...]) -> str:
             if others:
                 lines += ["", f"[As in other commands](#options-of-several-commands): {', '.join(others)}"]
     lines += ["", "## Completion", "", "Write the script of your shell to the place where the shell looks for it:", ""]
-    lines += ["| shell | place |", "|---|---|", *(f"| {shell} | {place} |" for shell, place in WHERE.items())]
+    lines += ["| shell | place |", "|---|---|", *(f"| {shell} | {place} |" for shell, place in SHELLS.items())]
     lines += ["", "See also [environment variables](environment.md) and [exit codes](exit-codes.md)."]
     return "\n".join(lines) + "\n"
 
 
 def common_rows(commands: tuple[Command, ...]) -> dict[str, str]:
     """The options that at least four commands have, and what they mean in most of these."""
-    counts = Counter(row for command in commands for leaf in leaves(command) for row in rows_of(leaf))
+    counts = Counter(row for command in commands for leaf in command.leaves for row in rows_of(leaf))
     return {word: purpose for (word, purpose), count in reversed(counts.most_common()) if count > 3}
 
 
@@ -202,7 +193,7 @@ def cell(text: str) -> str:
 def write_manual(commands: tuple[Command, ...]) -> str:
     """man/provision.1, in the macros of man(7)."""
     lines = [
-        '.\\" Written by tools/reference.py from the parsers; do not edit.',
+        '.\\" Written by tools/reference.py from provision/commands/options; do not edit.',
         f'.TH PROVISION 1 "" "provision {__version__}" "User Commands"',
         ".SH NAME",
         "provision \\- build, prove and publish TensorFlow + Horovod environments on HPC sites",
@@ -219,7 +210,7 @@ def write_manual(commands: tuple[Command, ...]) -> str:
         ".SH VERBS",
     ]
     for command in commands:
-        for leaf in leaves(command):
+        for leaf in command.leaves:
             lines += [f".SS {roff(synopsis(leaf))}", roff(sentence(leaf.purpose))]
             for word, purpose in rows_of(leaf):
                 lines += tagged(word, purpose)

@@ -1,4 +1,4 @@
-"""The verbs: each is a file or a folder here, with `add_arguments(parser)` and, unless it has sub-verbs, `run(args)`.
+"""The verbs: each is a file or a folder here, with `run(args)`; `options/` declares what each takes.
 
 This file is all that the command line reads for `--version` and `--help`, so it imports nothing.
 """

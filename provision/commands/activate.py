@@ -4,17 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from provision.commands.shared.options import add_arch, add_environment, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, read_store
 from provision.errors import PlanError
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that names the environment."""
-    add_environment(parser)
-    add_site(parser)
-    add_arch(parser, omitted="needed if several archs have this module")
 
 
 def run(args: argparse.Namespace) -> Outcome:

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from provision.commands.shared.options import add_environment, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
 from provision.wording import count, nearest
@@ -24,27 +23,6 @@ class Subject:
 
     name: str
     packages: tuple[tuple[str, str], ...]
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name what to audit."""
-    add_environment(parser, optional=True)
-    add_site(parser)
-    parser.add_argument("--all", action="store_true", help="all environments of the site")
-    parser.add_argument("--stack", help="the locks of a stack of `provision stack list`, instead of an environment")
-    parser.add_argument(
-        "--advisories",
-        metavar="FILE",
-        help="read newer advisories: a file like `advisories.json` of this tool, or the zip file of all PyPI records of osv.dev",
-    )
-    parser.add_argument(
-        "--ignore",
-        metavar="ID",
-        action="append",
-        default=[],
-        help="an advisory that does not count for the exit code; can be repeated",
-    )
-    parser.add_argument("--verbose", action="store_true", help="name every advisory, also of packages with many")
 
 
 def run(args: argparse.Namespace) -> Outcome:

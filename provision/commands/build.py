@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.built import describe_built
 from provision.commands.shared.following import follow_to_end, refuse_unseen
-from provision.commands.shared.options import add_account, add_backend, add_site, add_stack, refuse_unused
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.replaced import replaced_line
 from provision.commands.shared.submitting import (
@@ -24,6 +23,7 @@ from provision.commands.shared.submitting import (
     prepare_job,
 )
 from provision.commands.shared.target import Target, read_target
+from provision.commands.shared.typos import refuse_unused
 from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, ProvisionError
 from provision.machine.root.existing import existing
 from provision.machine.terminal.console import say
@@ -34,57 +34,6 @@ if TYPE_CHECKING:
     from provision.model.facts import Facts
     from provision.model.plan import Plan
     from provision.model.request import Request
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name what to build and how."""
-    add_site(parser)
-    parser.add_argument(
-        "--arch",
-        action="append",
-        dest="archs",
-        metavar="ARCH",
-        help="an arch (kind of node) of the site; needed if the site has several; with --submit it can be repeated",
-    )
-    parser.add_argument("--all-archs", action="store_true", help="with --submit: a job for each arch of the site")
-    add_stack(parser)
-    add_backend(parser)
-    parser.add_argument("--submit", action="store_true", help="write the job, submit it, follow it to its end")
-    parser.add_argument(
-        "--no-wait",
-        action="store_true",
-        help="with --submit: print the job ID and exit; without: fail if another process builds this environment",
-    )
-    parser.add_argument(
-        "--rebuild",
-        action="store_true",
-        help="build a second one beside the first, prove it, and let users load the second",
-    )
-    parser.add_argument(
-        "--no-publish",
-        action="store_true",
-        help="stop after the proof; pilots can load it from a module path of its own",
-    )
-    add_account(parser, when="with --submit: ")
-    parser.add_argument(
-        "--plan",
-        metavar="FILE",
-        help="compare this plan (`-`: stdin) with the plan made on this machine; stop if they differ",
-    )
-    parser.add_argument(
-        "--verbose", action="store_true", help="in the plan, also list the patches and the reason for each step"
-    )
-    parser.add_argument(
-        "--settings",
-        metavar="FILE",
-        help="used in generated jobs: file with the settings of pip, uv and the proxy; the job removes it at its end",
-    )
-    parser.add_argument(
-        "--requeue",
-        action="store_true",
-        help="in a job of Slurm: when it announces the time limit (SIGUSR1), end, and put the job back into the queue",
-    )
-    parser.add_argument("--events", metavar="FILE", help="write every event to this file, one JSON object per line")
 
 
 def run(args: argparse.Namespace) -> Outcome:

@@ -6,20 +6,12 @@ import argparse
 import dataclasses
 from typing import TYPE_CHECKING, Any
 
-from provision.commands.shared.options import add_arch, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import offer_for
 
 if TYPE_CHECKING:
     from provision.knowledge.combinations import Combinations
     from provision.planning.solver import Offer, Verdict
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the site and the arch."""
-    add_site(parser)
-    add_arch(parser)
-    parser.add_argument("--verbose", action="store_true", help="also show what each TensorFlow needs, with the sources")
 
 
 def run(args: argparse.Namespace) -> Outcome:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.options import add_arch, add_site, add_stack
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, describe_own_files, make_target, read_store
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError, StoreError
@@ -20,13 +19,6 @@ if TYPE_CHECKING:
     from provision.schedulers.node_kind import Cluster
 
 MARKS: dict[State, str] = {"good": "✓", "note": "!", "bad": "✗"}
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the site and its archs."""
-    add_site(parser)
-    add_arch(parser, omitted="default: all of them")
-    add_stack(parser)
 
 
 def run(args: argparse.Namespace) -> Outcome:

@@ -9,18 +9,6 @@ from provision.commands.shared.outcome import Outcome
 from provision.knowledge.examples import EXAMPLES, Example
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the name of the example and the folder."""
-    parser.add_argument(
-        "name",
-        metavar="NAME",
-        nargs="?",
-        choices=[example.name for example in EXAMPLES],
-        help="the example to copy; without it, all are listed",
-    )
-    parser.add_argument("folder", metavar="DIR", nargs="?", help="a new folder for the copy (default: NAME)")
-
-
 def run(args: argparse.Namespace) -> Outcome:
     """List the examples, or copy one."""
     if args.name is None:

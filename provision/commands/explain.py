@@ -11,7 +11,6 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from provision.commands.shared.options import add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, read_store
 from provision.errors import EXIT_FAILED, EXIT_OK, EXIT_UNKNOWN, ConfigError
@@ -31,18 +30,6 @@ PROGRESS = 8 << 20
 JOB = re.compile(r"\d+(?:[_.[][\w.\]-]*)?")
 # A command in a text is not broken over two lines.
 COMMAND, BLANK = re.compile(r"`[^`]*`"), "\x1f"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that names the log."""
-    parser.add_argument(
-        "log",
-        metavar="LOG",
-        help="a file (also .gz, .xz or .bz2), a folder with logs, the ID of a job, an environment, or `-` for stdin; "
-        "with --list: words of the failures that are listed",
-    )
-    parser.add_argument("--list", action="store_true", help="list the known failures with these words, and what to do")
-    add_site(parser)
 
 
 def run(args: argparse.Namespace) -> Outcome:

@@ -9,7 +9,6 @@ import argparse
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.options import add_backend, add_target
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, read_target
 from provision.errors import ConfigError
@@ -17,17 +16,6 @@ from provision.machine.terminal.console import say
 
 if TYPE_CHECKING:
     from provision.model.request import Request
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the build."""
-    add_target(parser)
-    add_backend(parser)
-    parser.add_argument(
-        "--python",
-        metavar="VERSION",
-        help="minor version (3.11) of the nodes' Python, if this machine does not have it",
-    )
 
 
 def run(args: argparse.Namespace) -> Outcome:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.options import add_arch, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import arch_below, read_store
 from provision.errors import EXIT_FAILED, EXIT_OK
@@ -16,17 +15,6 @@ if TYPE_CHECKING:
     from provision.machine.root.store import Store
 
 ORDERS = ("name", "age", "size", "state")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the site, and which environments to list."""
-    add_site(parser)
-    add_arch(parser, omitted="default: all of them")
-    parser.add_argument("--stack", help="only environments of this stack")
-    parser.add_argument("--state", help="only environments in this state: for example unfinished")
-    parser.add_argument(
-        "--sort", choices=ORDERS, default="name", help="by name (default), the newest or the largest first"
-    )
 
 
 def run(args: argparse.Namespace) -> Outcome:

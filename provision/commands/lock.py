@@ -14,21 +14,6 @@ from provision.machine.terminal.console import say
 from provision.wording import nearest, nearest_name
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the locks."""
-    parser.add_argument(
-        "names",
-        metavar="NAME",
-        nargs="*",
-        help="requirements/NAME.in",
-    )
-    parser.add_argument("--all", action="store_true", help="all in the first configuration folder that has any")
-    parser.add_argument(
-        "--python", action="append", metavar="VERSION", help="only for this minor version (3.11); can be repeated"
-    )
-    parser.add_argument("--upgrade", action="store_true", help="use the newest versions that the input allows")
-
-
 def run(args: argparse.Namespace) -> Outcome:
     """Compile the locks."""
     from provision.jobs.overlay_job import lock_name

@@ -5,20 +5,8 @@ from __future__ import annotations
 import argparse
 from dataclasses import asdict
 
-from provision.commands.shared.options import add_site
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the site and the modules."""
-    add_site(parser)
-    parser.add_argument(
-        "name",
-        metavar="NAME",
-        nargs="?",
-        help="tensorflow, horovod, python, compiler, mpi, cmake, cuda, cudnn or nccl; or a part of a module's name",
-    )
 
 
 def run(args: argparse.Namespace) -> Outcome:

@@ -4,19 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from provision.commands.shared.options import add_arch, add_environment, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, read_store
 from provision.errors import ConfigError
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the environment and the reason."""
-    add_environment(parser)
-    add_site(parser)
-    add_arch(parser, omitted="needed if the name matches environments of several archs")
-    parser.add_argument("--reason", default="an admin wants to keep it", metavar="TEXT", help="why it must stay")
-    parser.add_argument("--off", action="store_true", help="remove the pin")
 
 
 def run(args: argparse.Namespace) -> Outcome:

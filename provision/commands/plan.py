@@ -4,21 +4,11 @@ from __future__ import annotations
 
 import argparse
 
-from provision.commands.shared.options import add_account, add_backend, add_target, refuse_unused
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.replaced import replaced_line
 from provision.commands.shared.target import Target, describe_own_files, read_target
+from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError, PlanError
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name what to plan and how much to show."""
-    add_target(parser)
-    add_backend(parser)
-    parser.add_argument("--profile", action="store_true", help="use only the profile, without looking at this machine")
-    add_account(parser, when="with --profile: ")
-    parser.add_argument("--verbose", action="store_true", help="also list the patches and the reason for each step")
-    parser.add_argument("--commands", action="store_true", help="also show the commands of every step")
 
 
 def run(args: argparse.Namespace) -> Outcome:

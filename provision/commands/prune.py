@@ -5,51 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.options import add_site, whole
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import read_store
 from provision.errors import ConfigError
 
 if TYPE_CHECKING:
     from provision.model.usage import Usage
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the rules, and the option that carries them out."""
-    add_site(parser)
-    parser.add_argument(
-        "--keep",
-        type=whole,
-        default=2,
-        metavar="NUMBER",
-        help="of each module name and arch, keep this many that passed their proof and are not published (default: 2)",
-    )
-    parser.add_argument(
-        "--older",
-        type=whole,
-        default=30,
-        metavar="DAYS",
-        help="only environments of at least this age, in days (default: 30)",
-    )
-    parser.add_argument(
-        "--unused-for",
-        type=whole,
-        metavar="DAYS",
-        help="with --usage: only environments that no user loaded for this many days",
-    )
-    parser.add_argument(
-        "--usage",
-        metavar="FILE",
-        help="a log of module loads (`-`: stdin), as docs/howto/lifecycle.md describes it",
-    )
-    parser.add_argument(
-        "--generations",
-        type=whole,
-        default=10,
-        metavar="NUMBER",
-        help="keep this many older generations of each arch, for `rollback` (default: 10)",
-    )
-    parser.add_argument("--yes", action="store_true", help="remove it; without this, only show what would go")
 
 
 def run(args: argparse.Namespace) -> Outcome:

@@ -6,7 +6,6 @@ import argparse
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.after_publish import after_publish
-from provision.commands.shared.options import add_arch, add_environment, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, read_store
 from provision.errors import ConfigError, StoreError
@@ -17,32 +16,6 @@ if TYPE_CHECKING:
     from provision.model.generation import Generation
     from provision.model.layout import EnvironmentId
     from provision.planning.publication import Marks
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the environment, and how its module is shown."""
-    add_environment(parser)
-    add_site(parser)
-    add_arch(parser, omitted="needed if the name matches environments of several archs")
-    parser.add_argument("--default", action="store_true", help="users who give no version get this one")
-    parser.add_argument("--no-default", action="store_true", help="let the module system choose the version again")
-    parser.add_argument(
-        "--hidden", action="store_true", help="hidden from `module avail`; still loads by its full name"
-    )
-    parser.add_argument("--visible", action="store_true", help="`module avail` lists it again")
-    parser.add_argument(
-        "--deprecate",
-        nargs=2,
-        metavar=("DATE", "TEXT"),
-        help="warn users who load it that it may be gone after DATE (2027-03-01), and what to do",
-    )
-    parser.add_argument("--no-deprecate", action="store_true", help="stop warning")
-    parser.add_argument(
-        "--force",
-        metavar="REASON",
-        help="publish it although its proof failed; the record and `module help` show the reason",
-    )
-    parser.add_argument("--dry-run", action="store_true", help="only show what would change")
 
 
 def run(args: argparse.Namespace) -> Outcome:

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from provision.commands.shared.options import add_arch, add_environment, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, read_store
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the environment."""
-    add_environment(parser)
-    add_site(parser)
-    add_arch(parser, omitted="needed if the name matches environments of several archs")
-    parser.add_argument("--yes", action="store_true", help="remove it; without this, only show what would go")
 
 
 def run(args: argparse.Namespace) -> Outcome:

@@ -5,19 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from provision.commands.shared.options import add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import read_store
 from provision.errors import ConfigError
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the site and the folder."""
-    parser.add_argument(
-        "folder", metavar="DIR", help="folder of the pages; it is made, or an earlier report in it replaced"
-    )
-    parser.add_argument("--markdown", action="store_true", help="write Markdown, for a wiki, instead of HTML")
-    add_site(parser)
 
 
 def run(args: argparse.Namespace) -> Outcome:

@@ -6,7 +6,6 @@ import argparse
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.after_publish import after_publish
-from provision.commands.shared.options import add_arch, add_site, positive
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import arch_below, describe_arch, read_store
 
@@ -14,20 +13,9 @@ if TYPE_CHECKING:
     from provision.profile.site import Site
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the arch and the generation."""
-    add_site(parser)
-    add_arch(parser, omitted="needed if something was published for several")
-    parser.add_argument(
-        "--generation", type=positive, metavar="NUMBER", help="go to this generation instead of the one before"
-    )
-    parser.add_argument("--list", action="store_true", help="only list the generations of the arch")
-    parser.add_argument("--dry-run", action="store_true", help="only show what would change")
-
-
 def run(args: argparse.Namespace) -> Outcome:
     """Replace the pointer with one rename."""
-    from provision.commands.shared.options import refuse_unused
+    from provision.commands.shared.typos import refuse_unused
     from provision.machine.configuration import shipped
     from provision.machine.root.publishing import Publisher
     from provision.planning.publication import changes, describe_generation

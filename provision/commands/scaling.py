@@ -10,14 +10,6 @@ from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments that name the runs."""
-    parser.add_argument(
-        "runs", nargs="+", metavar="RUN", help="output folder of a job with `--record`, or its run.json"
-    )
-    parser.add_argument("--plot", metavar="FILE", help="draw the speed-up and the ideal line (SVG)")
-
-
 def run(args: argparse.Namespace) -> Outcome:
     """Read the runs and print the table."""
     from dataclasses import asdict

@@ -6,23 +6,12 @@ import argparse
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.open_advisories import advisories_line
-from provision.commands.shared.options import add_arch, add_environment, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, read_store
 
 if TYPE_CHECKING:
     from provision.machine.root.store import Store
     from provision.model.layout import EnvironmentId
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that names the environment."""
-    add_environment(parser)
-    add_site(parser)
-    add_arch(parser, omitted="needed if several archs have this module")
-    parser.add_argument(
-        "--diff", metavar="ENVIRONMENT", help="show only what differs between this environment and ENVIRONMENT"
-    )
 
 
 def run(args: argparse.Namespace) -> Outcome:

@@ -6,20 +6,7 @@ import argparse
 from typing import Any
 
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.parsers import SubVerb, add_subverbs
 from provision.errors import ConfigError
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the sub-verbs."""
-    add_subverbs(
-        parser,
-        [SubVerb(name="list", purpose="list the stacks", add_arguments=add_list_arguments, run=run_list)],
-    )
-
-
-def add_list_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add nothing: every stack is listed."""
 
 
 def run_list(args: argparse.Namespace) -> Outcome:

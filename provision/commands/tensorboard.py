@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.command_line import command_line
-from provision.commands.shared.options import add_arch, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import find_environment, read_store
 from provision.errors import CommandError, ConfigError
@@ -20,21 +19,6 @@ if TYPE_CHECKING:
 
 JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 PORTS = range(1024, 65536)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the run, and what to start."""
-    parser.add_argument("summaries", metavar="JOBID|DIR", help="a job of yours, or a folder with the files of a run")
-    parser.add_argument(
-        "--on",
-        metavar="ENVIRONMENT",
-        help="a published environment with TensorBoard (default: the loaded one, or else one of the site)",
-    )
-    parser.add_argument("--port", type=int, help="the port on this node (default: a free one)")
-    parser.add_argument("--user", metavar="NAME", help="your name at the site, for the tunnel (default: here)")
-    parser.add_argument("--print", action="store_true", dest="only_print", help="print the commands, and start nothing")
-    add_site(parser)
-    add_arch(parser, omitted="needed if several archs have the module of `--on`")
 
 
 def run(args: argparse.Namespace) -> Outcome:

@@ -9,10 +9,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.options import add_account, add_environment, add_target, refuse_unused
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.proving import history_of, judged, ranks_of, refuse_outside_job
 from provision.commands.shared.target import find_environment, make_target, read_store
+from provision.commands.shared.typos import refuse_unused
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
 from provision.machine.programs.shell import which
 from provision.machine.terminal.progress_lines import listener, shown_as_step
@@ -24,33 +24,6 @@ if TYPE_CHECKING:
     from provision.model.layout import EnvironmentId
     from provision.model.proof_result import ProofResult
     from provision.profile.site import Site
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the environment."""
-    add_environment(parser, optional=True)
-    parser.add_argument(
-        "--provided",
-        action="store_true",
-        help="test the modules that the site itself provides for `--arch`, with the proof of `--stack`",
-    )
-    parser.add_argument(
-        "--thorough",
-        action="store_true",
-        help="run the numerical proof, which takes minutes: gradients, weights, callbacks, checkpoints",
-    )
-    parser.add_argument(
-        "--all", action="store_true", help="prove every environment that users load; with --arch, of that arch"
-    )
-    parser.add_argument(
-        "--submit",
-        action="store_true",
-        help="prove it in a job, with --all in one for each arch, followed in one table",
-    )
-    parser.add_argument("--no-wait", action="store_true", help="with --submit: print the job IDs and exit")
-    add_account(parser, when="with --submit: ")
-    parser.add_argument("--events", metavar="FILE", help="write every event to this file, one JSON object per line")
-    add_target(parser)
 
 
 def run(args: argparse.Namespace) -> Outcome:

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from provision.commands.shared.after_publish import after_publish
-from provision.commands.shared.options import add_account, add_site, refuse_unused
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import read_store
+from provision.commands.shared.typos import refuse_unused
 from provision.commands.shared.upgrade_steps import Part, Step, find_parts, lock_paths, make_steps, plan_of, say_steps
 from provision.errors import EXIT_JOB_LEFT, ConfigError, ProvisionError, StoreError
 from provision.machine.terminal.console import say
@@ -25,41 +25,6 @@ if TYPE_CHECKING:
 # Of the evidence of each arch that failed.
 MOST_LINES = 4
 NOTHING = "nothing to do: users load what the newest locks give"
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the stack and how it is upgraded."""
-    parser.add_argument("stack", metavar="STACK", help="a stack of `provision stack list`")
-    add_site(parser)
-    parser.add_argument(
-        "--arch",
-        action="append",
-        dest="archs",
-        metavar="ARCH",
-        help="an arch of the site; can be repeated (default: all on which users load the stack)",
-    )
-    parser.add_argument("--dry-run", action="store_true", help="only show what would change")
-    parser.add_argument(
-        "--locks",
-        metavar="DIR",
-        help="take the newer locks from this folder instead of compiling them, which needs the network",
-    )
-    parser.add_argument(
-        "--recompile", action="store_true", help="compile again, also if an upgrade that failed left newer locks"
-    )
-    parser.add_argument("--submit", action="store_true", help="build each arch in a job, and follow all of them")
-    parser.add_argument(
-        "--no-wait",
-        action="store_true",
-        help="with --submit: print the job IDs and exit; the same command publishes when the jobs have ended",
-    )
-    add_account(parser, when="with --submit: ")
-    parser.add_argument(
-        "--undo",
-        action="store_true",
-        help="let users load again, on all archs, what they loaded before the last upgrade",
-    )
-    parser.add_argument("--verbose", action="store_true", help="in each plan, also list the patches and the reasons")
 
 
 def run(args: argparse.Namespace) -> Outcome:

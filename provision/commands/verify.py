@@ -10,36 +10,14 @@ import dataclasses
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.options import add_arch, add_environment, add_site, refuse_unused
 from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.typos import refuse_unused
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
 from provision.machine.programs.shell import environ, which
 
 if TYPE_CHECKING:
     from provision.model.own_venv import Beneath
     from provision.model.record import Record
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name what to verify."""
-    add_environment(parser, optional=True)
-    add_site(parser)
-    add_arch(parser, omitted="needed if the name matches environments of several archs")
-    parser.add_argument(
-        "--all",
-        action="store_true",
-        help="verify every environment that passed its proof, and what users can load",
-    )
-    parser.add_argument(
-        "--hashes",
-        action="store_true",
-        help="read every file: also finds what changed without a change of size, time or mode, but takes minutes on a slow disk",
-    )
-    parser.add_argument(
-        "--loaded",
-        action="store_true",
-        help="compare the module that this shell has loaded with the record of its build and proof",
-    )
 
 
 def run(args: argparse.Namespace) -> Outcome:

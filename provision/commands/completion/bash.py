@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from provision.commands.completion.cases import ASKED, TOP, argument_of, group_by_value, leaves, options_with_value
-from provision.commands.shared.syntax import Command, Value
+from provision.commands.options.declare import Command, Option
 
 HEAD = """\
 # Completion of `provision` for bash, written by `provision completion bash`.
@@ -40,7 +42,7 @@ complete -F _provision provision
 """
 
 
-def write_script(commands: tuple[Command, ...]) -> str:
+def write_script(commands: Sequence[Command]) -> str:
     """The script."""
     values = options_with_value(commands)
     subverbs = [f'"{leaf.name}"' for command in commands for leaf in command.subverbs]
@@ -53,7 +55,7 @@ def write_script(commands: tuple[Command, ...]) -> str:
         }
     ]
     lines.append("    # The value of an option.\n    case $previous in\n")
-    for value, names in group_by_value(values).items():
+    for value, names in group_by_value(values):
         lines.append(f"    {' | '.join(names)})\n{complete(value)}        return\n        ;;\n")
     others = [name for name, value in values.items() if not (value.kind or value.choices)]
     lines.append(f"    {' | '.join(others)})\n        return\n        ;;\n    esac\n")
@@ -77,7 +79,7 @@ def write_script(commands: tuple[Command, ...]) -> str:
     return "".join([*lines, TAIL])
 
 
-def complete(value: Value, indent: int = 8) -> str:
+def complete(value: Option, indent: int = 8) -> str:
     """The lines that complete a value."""
     if value.kind in ("files", "folders"):
         flag = "-f" if value.kind == "files" else "-d"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from provision.commands.completion.cases import ASKED, argument_of, leaves, options_with_value
-from provision.commands.shared.syntax import Command, Option, Value
+from provision.commands.options.declare import Command, Option
 
 HEAD = """\
 # Completion of `provision` for fish, written by `provision completion fish`.
@@ -47,7 +49,7 @@ complete -c provision -f
 """
 
 
-def write_script(commands: tuple[Command, ...]) -> str:
+def write_script(commands: Sequence[Command]) -> str:
     """The script."""
     subverbs = [quote(leaf.name) for command in commands for leaf in command.subverbs]
     lines = [
@@ -74,7 +76,7 @@ def write_script(commands: tuple[Command, ...]) -> str:
 def option_line(leaf: Command, option: Option) -> str:
     """The line of one option."""
     names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names)
-    value = "" if option.value is None else f" {complete(option.value, required=True)}"
+    value = "" if option.is_switch else f" {complete(option, required=True)}"
     return f"{at(leaf.name)} {names}{value} -d {quote(option.purpose)}\n"
 
 
@@ -83,7 +85,7 @@ def at(command: str) -> str:
     return f"complete -c provision -n {quote(f'__provision_at {quote(command)}')}"
 
 
-def complete(value: Value, *, required: bool = False) -> str:
+def complete(value: Option, *, required: bool = False) -> str:
     """The options of fish's `complete` for a value; `-x`: it is required, and is not a file."""
     if value.kind in ("files", "folders"):
         return "-r -F" if required else "-F"

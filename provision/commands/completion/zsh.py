@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from provision.commands.completion.cases import ASKED, argument_of, group_by_value, leaves, options_with_value
-from provision.commands.shared.syntax import Command, Value
+from provision.commands.options.declare import Command, Option
 
 HEAD = """\
 #compdef provision
@@ -42,7 +44,7 @@ fi
 """
 
 
-def write_script(commands: tuple[Command, ...]) -> str:
+def write_script(commands: Sequence[Command]) -> str:
     """The script."""
     values = options_with_value(commands)
     subverbs = [f'"{leaf.name}"' for command in commands for leaf in command.subverbs]
@@ -55,7 +57,7 @@ def write_script(commands: tuple[Command, ...]) -> str:
         }
     ]
     lines.append("    case $previous in\n")
-    for value, names in group_by_value(values).items():
+    for value, names in group_by_value(values):
         lines.append(f"    ({'|'.join(names)})\n        {complete(value)}\n        return\n        ;;\n")
     others = [name for name, value in values.items() if not (value.kind or value.choices)]
     lines.append(f"    ({'|'.join(others)})\n        return 1\n        ;;\n    esac\n    case $command in\n")
@@ -86,7 +88,7 @@ def quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-def complete(value: Value) -> str:
+def complete(value: Option) -> str:
     """The command that completes a value."""
     if value.kind in ("files", "folders"):
         return "_files" if value.kind == "files" else "_files -/"

@@ -8,8 +8,8 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.options import add_site, refuse_unused
 from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError
 from provision.machine.terminal.console import say
 
@@ -22,18 +22,6 @@ SHA256 = re.compile(r"[0-9a-f]{64}")
 ADDRESS = re.compile(r"https?://[^/?#\s]+(?P<path>[^?#\s]*)([?#]\S*)?")
 # NAME/CONFIG:VERSION, as tfds.builder takes it; options in brackets are left out.
 TFDS_NAME = re.compile(r"[a-z0-9][a-z0-9_]*(/[A-Za-z0-9_.-]+)?(:[0-9.*]+)?")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what to fetch, and the site."""
-    parser.add_argument(
-        "what",
-        metavar="WHAT",
-        help="a data set of Keras (mnist, cifar10), imagenet-weights:NETWORK, tfds:NAME, or an address with --sha256",
-    )
-    parser.add_argument("--sha256", metavar="HASH", help="with an address: the sha256 that the file must have")
-    parser.add_argument("--name", metavar="NAME", help="with an address: the name of the file (default: the address's)")
-    add_site(parser)
 
 
 def run(args: argparse.Namespace) -> Outcome:

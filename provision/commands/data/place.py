@@ -6,13 +6,11 @@ import argparse
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.options import add_site, refuse_unused
+from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError
 
 if TYPE_CHECKING:
     from provision.profile.site import Site
-
-PLACES = ("scratch", "project", "home")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,22 +19,6 @@ class Place:
 
     folder: str
     host: str | None
-
-
-def add_arguments(parser: argparse.ArgumentParser, option: str) -> None:
-    """Add the options that name the place; `option` is its own."""
-    parser.add_argument(
-        option,
-        dest="place",
-        choices=PLACES,
-        help="the folder of the site (default: scratch, or the project's folder if the profile has no scratch)",
-    )
-    parser.add_argument("--project", metavar="NAME", help="the project whose folder it is")
-    parser.add_argument(
-        "--user", metavar="NAME", help="your name at the site (default: the one in ssh's configuration)"
-    )
-    parser.add_argument("--host", help="the host for ssh (default: the profile's, unless this machine is at the site)")
-    add_site(parser)
 
 
 def refuse_controls(*texts: str | None) -> None:

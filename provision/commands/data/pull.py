@@ -9,29 +9,16 @@ import argparse
 import posixpath
 import re
 
-from provision.commands.data.place import add_arguments as add_place
 from provision.commands.data.place import choose_place, refuse_controls
 from provision.commands.shared.command_line import command_line
-from provision.commands.shared.options import refuse_unused
 from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError
 from provision.machine.programs.shell import absolute
 from provision.machine.terminal.console import say
 
 # rsync expands these in a path that it reads at the site.
 PATTERN = re.compile(r"[*?\[\]\\]")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the results and the site."""
-    parser.add_argument(
-        "source",
-        metavar="SOURCE",
-        help="a folder or a file at the site: an absolute path, or one below the folder of `--in`, such as `runs/4711`",
-    )
-    parser.add_argument("folder", metavar="DIR", nargs="?", default=".", help="where to copy it (default: this folder)")
-    parser.add_argument("--name", help="name of the copy (default: the name of SOURCE)")
-    add_place(parser, "--in")
 
 
 def run(args: argparse.Namespace) -> Outcome:

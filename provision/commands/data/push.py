@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 from pathlib import PurePosixPath
 
-from provision.commands.data.place import add_arguments as add_place
 from provision.commands.data.place import choose_place, refuse_controls
 from provision.commands.shared.command_line import command_line
 from provision.commands.shared.outcome import Outcome
@@ -17,13 +16,6 @@ from provision.errors import ConfigError
 from provision.machine.programs.shell import absolute
 from provision.machine.terminal.console import say
 from provision.wording import count
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the data and the site."""
-    parser.add_argument("source", metavar="PATH", help="a folder or a file")
-    parser.add_argument("--name", help="name of the copy at the site (default: the name of PATH)")
-    add_place(parser, "--to")
 
 
 def run(args: argparse.Namespace) -> Outcome:

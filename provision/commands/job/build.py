@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import argparse
 
-from provision.commands.shared.options import add_account, add_backend, add_target
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import read_target
 from provision.machine.root.existing import existing
 from provision.machine.terminal.console import say
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name what the job builds."""
-    add_target(parser)
-    add_backend(parser)
-    add_account(parser)
-    parser.add_argument("--profile", action="store_true", help="use only the profile, without looking at this machine")
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -47,8 +37,3 @@ def run(args: argparse.Namespace) -> Outcome:
             "file yourself"
         )
     return Outcome(text=job.text, result={"name": job.name, "script": job.text, "environment": str(plan.environment)})
-
-
-SUBVERBS = (
-    SubVerb(name="build", purpose="write the job that builds an environment", add_arguments=add_arguments, run=run),
-)

@@ -8,9 +8,7 @@ from pathlib import Path
 
 from provision.commands.shared.built import describe_built, is_loaded_by_users, load_command
 from provision.commands.shared.following import follow_to_end, refuse_unseen, wait_for_result
-from provision.commands.shared.options import add_site
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import read_store
 from provision.errors import ConfigError
 from provision.machine.files.disk import is_file
@@ -19,12 +17,6 @@ from provision.model.quoting import bash
 
 # Of an environment: a hash, and the number of a rebuild.
 FINGERPRINT = re.compile(r"[0-9a-f]{10}(\.[0-9]+)?")
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that names the job."""
-    parser.add_argument("job", metavar="ID", help="the ID of the job, as the scheduler gave it")
-    add_site(parser)
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -73,6 +65,3 @@ def _built(name: str) -> EnvironmentId | None:
     except ValueError:
         return None
     return env if FINGERPRINT.fullmatch(env.fingerprint) and ".." not in (env.arch, env.name) else None
-
-
-SUBVERBS = (SubVerb(name="follow", purpose="follow a job to its end", add_arguments=add_arguments, run=run),)

@@ -8,9 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from provision.commands.job.program import read_program
-from provision.commands.shared.options import add_arch, add_site
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.parsers import SubVerb
 from provision.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -19,16 +17,6 @@ if TYPE_CHECKING:
     from provision.lint.training import Training
     from provision.profile.arch import Arch
     from provision.profile.site import Site
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the script and the site."""
-    parser.add_argument(
-        "file", metavar="FILE", help="a job script or a training script (`.py`); `-`: stdin; exit 2 if it has errors"
-    )
-    add_site(parser)
-    add_arch(parser, omitted="only what is wrong at every arch that the script may be for")
-    parser.add_argument("--script", metavar="PROGRAM", help="training script (default: those that the job runs)")
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -194,13 +182,3 @@ def _find(program: str, script: str) -> tuple[str | None, str]:
         if is_file(path):
             return path, ""
     return None, f"there is no such file below `{folder}`"
-
-
-SUBVERBS = (
-    SubVerb(
-        name="lint",
-        purpose="check a job script, a training script, or both",
-        add_arguments=add_arguments,
-        run=run,
-    ),
-)

@@ -8,9 +8,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from provision.commands.shared.command_line import command_line
-from provision.commands.shared.options import add_account, add_arch, add_queue, add_site, add_target, positive
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import make_target
 from provision.errors import ConfigError
 from provision.machine.programs.shell import absolute
@@ -19,40 +17,6 @@ if TYPE_CHECKING:
     from provision.model.lock import Lock
     from provision.model.requirements_file import Requirements
     from provision.profile.site import Site
-
-
-def add_image_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the image and of the job that pulls it."""
-    add_site(parser)
-    add_arch(parser)
-    parser.add_argument("--image", metavar="IMAGE", help="image in a registry, docker://NAME (default: the site's)")
-    add_account(parser)
-    add_queue(parser)
-
-
-def add_overlay_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options of the overlay and of the job that fills it."""
-    add_target(parser)
-    parser.add_argument("--cpus", type=positive, metavar="N", help="CPUs of the job")
-    add_account(parser)
-    add_queue(parser)
-    own = parser.add_argument_group(
-        "your own packages",
-        "A second, small overlay over the one with TensorFlow; jobs mount it with `--overlay FILE`.",
-    )
-    own.add_argument(
-        "--requirements",
-        metavar="FILE",
-        help="packages to add, in pip's format; versions that conflict with those of the lock are refused",
-    )
-    own.add_argument(
-        "--overlay",
-        metavar="FILE",
-        help="with --requirements: the new overlay (default: beside the site's, named like FILE)",
-    )
-    size = parser.add_argument_group("size", "The job takes the smallest of the site's templates that is large enough.")
-    size.add_argument("--gb", type=positive, metavar="N", help="gigabytes (default: 9, with --requirements 1)")
-    size.add_argument("--files", type=positive, metavar="N", help="files (default: 100000, with --requirements 50000)")
 
 
 def run_image(args: argparse.Namespace) -> Outcome:
@@ -163,19 +127,3 @@ def _own_overlay(args: argparse.Namespace, site: Site) -> str | None:
             hint="`--overlay /a/path.ext3`",
         )
     return path
-
-
-SUBVERBS = (
-    SubVerb(
-        name="image",
-        purpose="write the script that pulls a container image by digest",
-        add_arguments=add_image_arguments,
-        run=run_image,
-    ),
-    SubVerb(
-        name="overlay",
-        purpose="write the job that puts TensorFlow, or your own packages, into an overlay",
-        add_arguments=add_overlay_arguments,
-        run=run_overlay,
-    ),
-)

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.options import positive
 from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_JOB_LEFT, ConfigError, JobError
 from provision.machine.terminal.console import say
@@ -16,19 +15,6 @@ from provision.machine.terminal.console import say
 if TYPE_CHECKING:
     from provision.commands.shared.target import Target
     from provision.jobs.user_script import Script
-
-
-def sizes(text: str) -> tuple[int, ...]:
-    """The sizes of `--sweep`, smallest first.
-
-    Raises:
-        argparse.ArgumentTypeError: one is not a whole number from 1 on, or is there twice.
-    """
-    numbers = sorted(positive(one) for one in text.split(","))
-    twice = next((one for one in numbers if numbers.count(one) > 1), None)
-    if twice is not None:
-        raise argparse.ArgumentTypeError(f"`{text}` has {twice} twice")
-    return tuple(numbers)
 
 
 def check_sweep(args: argparse.Namespace) -> None:

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import functools
 import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from provision.commands.job.user_options import add_arguments
+from provision.commands.options.jobs import OF_SOME_KINDS
 from provision.commands.shared.command_line import command_line
 from provision.commands.shared.following import stopped_following
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.parsers import SubVerb
 from provision.commands.shared.target import arch_below, make_target
 from provision.errors import EXIT_JOB_LEFT, CommandError, ConfigError
 from provision.machine.programs.shell import absolute, expand_variables
@@ -29,14 +27,6 @@ if TYPE_CHECKING:
 
 # Options that are not simply the field of the same name of a `UserJob`.
 OTHERS = ("site", "arch", "stack", "module", "script", "arguments", "venv", "data", "stage_in", "extra", "watch_gpus")
-
-PURPOSES = {
-    "single": "write a job of one process that uses at most one GPU",
-    "mirrored": "write a job of one process on all GPUs of a node",
-    "multiworker": "write a job with MultiWorkerMirroredStrategy",
-    "horovod": "write a job with Horovod: one rank per GPU, any number of nodes",
-    "cray-ml-plugin": "write a job with the plug-in of a site's own modules",
-}
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -53,6 +43,9 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.machine.files.disk import is_file
     from provision.machine.submission.render_jobs import render_user_script
 
+    for option in OF_SOME_KINDS:
+        vars(args).setdefault(option.to, option.omitted)
+    kind = args.leaf.words[-1]
     if args.script is not None and not is_file(args.script):
         raise ConfigError(
             f"there is no training script `{args.script}`",
@@ -67,21 +60,20 @@ def run(args: argparse.Namespace) -> Outcome:
     _take_modules_of_venv(args)
     target = make_target(shipped.load_site(args.site), args.arch, args.stack)
     module = args.module[0] if args.module else target.stack.module
-    kind = target.site.modules.module_kind
     arch = arch_below(target.site, target.arch.name) or target.arch.name
     modules = target.store.layout.modules(arch)
     job = UserJob(
-        kind=args.subverb,
+        kind=kind,
         site=target.site,
         arch=with_launcher(target.site, target.arch, args.launcher),
         command=command_line(args),
         module=module,
-        modulepath=str(modules / kind),
+        modulepath=str(modules / target.site.modules.module_kind),
         activate=target.store.activation_of(arch, module),
         site_modules=tuple(args.module or ()),
         stack=None if args.module else args.stack or target.stack.name,
         tensorflow=None if args.module else target.stack.framework.version,
-        script=absolute(args.script) if args.script else target.site.strategy(args.subverb).example or "train.py",
+        script=absolute(args.script) if args.script else target.site.strategy(kind).example or "train.py",
         arguments=split_arguments(args.arguments),
         use_gpu=not args.no_gpu,
         overlays=tuple(_path(path) or path for path in args.overlay),
@@ -102,7 +94,7 @@ def run(args: argparse.Namespace) -> Outcome:
     _compare_with_cluster(scripts, submit=args.submit)
     if args.launcher not in (None, target.arch.launcher.name):
         say(f"note: site `{target.site.name}` starts ranks with `{target.arch.launcher.name}`, not `{args.launcher}`")
-    check_downloads(target.site, args.script, args.subverb)
+    check_downloads(target.site, args.script, kind)
     text = render_user_script(script)
     if args.script is not None and not args.no_lint:
         check_program(args.script, text, target.site, nodes_of(job))
@@ -111,7 +103,7 @@ def run(args: argparse.Namespace) -> Outcome:
         say(f"note: {advice}")
     if script.runtime == "venv" and f"{arch}/{module}" not in target.store.pointers():
         say(f"note: `{module}` is not published below `{modules}` yet; {get_environment(job)}")
-    result = {"kind": args.subverb, "site": target.site.name, "arch": target.arch.name, "script": text}
+    result = {"kind": kind, "site": target.site.name, "arch": target.arch.name, "script": text}
     if args.sweep:
         return finish_sweep(args, target, [(one, render_user_script(one)) for one in scripts], result)
     return _submit(args, target, script, text, result) if args.submit else Outcome(text=text, result=result)
@@ -231,9 +223,3 @@ def refuse_other_runtime(args: argparse.Namespace, runtime: Runtime, job: UserJo
             evidence=[f"`--runtime {runtime}` was given" if args.runtime else f"`runtimes` in `{job.site.origin}`"],
             hint=f"leave `{unused[0]}` out, or add `--runtime venv`",
         )
-
-
-SUBVERBS = tuple(
-    SubVerb(name=kind, purpose=purpose, add_arguments=functools.partial(add_arguments, kind=kind), run=run)
-    for kind, purpose in PURPOSES.items()
-)

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from provision.commands.kernel.installed import add_place, kernels_of
+from provision.commands.kernel.installed import kernels_of
 from provision.commands.shared.command_line import command_line
-from provision.commands.shared.options import add_arch, add_site, refuse_unused
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import beneath_of, find_environment, read_store
+from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError
 from provision.machine.programs.shell import absolute, environ, expand_variables
 
@@ -34,30 +34,6 @@ class Wish:
     name: str | None = None
     display_name: str | None = None
     dry_run: bool = False
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add what to start in, and how Jupyter shows it."""
-    parser.add_argument(
-        "where",
-        metavar="WHERE",
-        help="an environment of `provision list`, a virtual environment of `provision venv create`, or `container` (the site's "
-        "container with its overlay)",
-    )
-    parser.add_argument("--name", help="name of the kernel in its folder (default: from the module or the folder)")
-    parser.add_argument("--display-name", metavar="TEXT", help="what Jupyter shows (default: the module and the site)")
-    add_place(parser)
-    parser.add_argument("--image", help="with `container`: another image than the site's")
-    parser.add_argument(
-        "--overlay",
-        metavar="FILE",
-        action="append",
-        default=[],
-        help="with `container`: an overlay image to mount on top of the site's; can be repeated",
-    )
-    parser.add_argument("--dry-run", action="store_true", help="print the files, and write nothing")
-    add_site(parser)
-    add_arch(parser, omitted="needed if several archs have this module")
 
 
 def run(args: argparse.Namespace) -> Outcome:

@@ -9,23 +9,11 @@ from provision.commands.shared.outcome import Outcome
 from provision.machine.programs.shell import absolute, environ
 
 
-def add_place(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the folder of kernels."""
-    place = parser.add_mutually_exclusive_group()
-    place.add_argument("--user", action="store_true", help="your own kernels, below `~/.local/share/jupyter` (default)")
-    place.add_argument("--prefix", metavar="DIR", help="those of all users of a Jupyter whose Python is below DIR")
-
-
 def kernels_of(args: argparse.Namespace) -> Path:
     """The folder of kernels that the options name."""
     from provision.machine.install.kernels import kernels_folder
 
     return kernels_folder(absolute(args.prefix) if args.prefix else None, environ())
-
-
-def add_list_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the place."""
-    add_place(parser)
 
 
 def run_list(args: argparse.Namespace) -> Outcome:
@@ -46,12 +34,6 @@ def run_list(args: argparse.Namespace) -> Outcome:
             ],
         },
     )
-
-
-def add_remove_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the name and the place."""
-    parser.add_argument("kernel", metavar="NAME", help="a kernel of `provision kernel list`")
-    add_place(parser)
 
 
 def run_remove(args: argparse.Namespace) -> Outcome:

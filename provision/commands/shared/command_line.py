@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 def command_line(args: argparse.Namespace) -> str:
     """The command that gave these arguments; the site is named even if it was the default."""
-    from provision.commands.shared.arguments import options_in
+    from provision.commands.shared.parsers import options_in
 
     given = [word for word in args.given if word != "--json"]
     site = [] if "--site" in options_in(given) else ["--site", args.site]
-    return shlex.join([*args.parser.prog.split(), *site, *given])
+    return shlex.join(["provision", *args.leaf.words, *site, *given])

@@ -16,14 +16,14 @@ LAST = (
 
 
 def help_here(page: str = "") -> str:
-    """The help, or a page of more verbs, for the width of this terminal."""
-    return page_text(page, columns()) if page else help_text(columns())
+    """The help, or a page of more verbs, for the width of this terminal; `all`: the help with the verbs of all pages."""
+    return page_text(page, columns()) if page in PAGES else help_text(columns(), everything=page == "all")
 
 
-def help_text(width: int) -> str:
+def help_text(width: int, *, everything: bool = False) -> str:
     """What `provision --help` prints, no line longer than this many columns."""
     lines = [USAGE, "", *fold(PURPOSE, width, 0)]
-    for title, verbs in GROUPS:
+    for title, verbs in (*GROUPS, *PAGES.values()) if everything else GROUPS:
         lines += ["", *group_lines(title, verbs, width)]
     return "\n".join([*lines, "", *(part for line in LAST for part in fold(line, width, 0))])
 

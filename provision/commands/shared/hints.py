@@ -10,8 +10,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any
 
-from provision.commands import VERBS
-from provision.commands.shared.parsers import Parser, parser_of
+from provision.commands.options import find_command
 
 QUOTED = re.compile(r"`[^`…]+`")
 # Up to what ends a command in a line for a shell.
@@ -58,22 +57,14 @@ def _given(typed: Sequence[str]) -> dict[str, str]:
 def _completed(command: str, given: dict[str, str], typed: Sequence[str]) -> str:
     words = command.rstrip()
     rest = command[len(words) :]
-    leaf = _leaf(words.split())
+    leaf = find_command(*words.split())
     if leaf is None or "--help" in words:
         return command
     if "--site" in given:
         words = re.sub(r"(?<=--site )SITE\b", shlex.quote(given["--site"]), words)
     # An environment has its arch and stack; the verb that was typed is advised with other options than before.
-    only_site = "/" in words or leaf.prog.split()[1:] == [*typed[: len(leaf.prog.split()) - 1]]
+    only_site = "/" in words or leaf.words == tuple(typed[: len(leaf.words)])
     for name, value in given.items():
-        if name in leaf.options and not re.search(rf"{name}[ =]", words) and (name == "--site" or not only_site):
+        if name in leaf.spellings and not re.search(rf"{name}[ =]", words) and (name == "--site" or not only_site):
             words += f" {name} {shlex.quote(value)}"
     return words + rest
-
-
-def _leaf(words: Sequence[str]) -> Parser | None:
-    """The parser of these words; None if they begin with no verb."""
-    if not words or words[0] not in dict(VERBS):
-        return None
-    parser = parser_of(words[0])
-    return parser.subverbs.get(words[1]) if parser.subverbs and len(words) > 1 else parser

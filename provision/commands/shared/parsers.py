@@ -1,72 +1,57 @@
-"""The parser of every verb, built from the verb's own file, and how words become arguments.
+"""The argparse parser of a command, made from its declaration, and how words become arguments.
 
-argparse holds the options and prints the help. Which sub-verb is meant, and every refusal, is decided here, so that a
-wrong word is always an error with a hint and a command that works.
+argparse reads the words and prints the help. Which sub-verb is meant, and every refusal, is decided here and in `typos`, so
+that a wrong word is always an error with a hint and a command that works.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+import re
+from collections.abc import Sequence
+from typing import Any, NoReturn
 
-from provision.commands import VERBS
-from provision.commands.shared.help_extras import RARE, examples_of
+from provision.commands.options import COMMANDS
+from provision.commands.options.declare import HELP, HELP_ALL, JSON, Command, Option
+from provision.commands.shared.typos import refuse_extra, refuse_option
 from provision.errors import ConfigError
 from provision.wording import count, nearest, nearest_name
 
-if TYPE_CHECKING:
-    from provision.commands.shared.outcome import Outcome
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SubVerb:
-    """One thing that a verb does, with its own options: `job build`, `site new`."""
-
-    name: str
-    purpose: str
-    add_arguments: Callable[[argparse.ArgumentParser], None]
-    run: Callable[[argparse.Namespace], Outcome]
+NUMBER = re.compile(r"-\d+$|-\d*\.\d+$")
 
 
 class Parser(argparse.ArgumentParser):
-    """An argparse parser that raises a `ConfigError` for what it refuses, and names the nearest word."""
+    """An argparse parser of a command that raises a `ConfigError` for what it refuses, and names the nearest word.
 
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"allow_abbrev": False, **settings})
-        self.subverbs: dict[str, Parser] = {}
-        self.rare: tuple[str, ...] = ()
-        self.examples: tuple[str, ...] = ()
+    With `everything`, its help shows the rare options too.
+    """
 
-    @property
-    def options(self) -> dict[str, argparse.Action]:
-        """Every option of this parser, by each of its spellings."""
-        return {name: action for action in self._actions for name in action.option_strings}
-
-    @property
-    def actions(self) -> tuple[argparse.Action, ...]:
-        """Options and arguments in their order, without those that hold sub-verbs."""
-        return tuple(action for action in self._actions if not isinstance(action, argparse._SubParsersAction))
+    def __init__(self, command: Command, *, everything: bool = False) -> None:
+        name = f"provision {command.name}"
+        super().__init__(prog=name, description=command.purpose, epilog=command.note, allow_abbrev=False)
+        self.command, self.hidden = command, 0
+        if command.subverbs:
+            listed = self.add_subparsers(title="sub-verbs", metavar="SUB-VERB", parser_class=argparse.ArgumentParser)
+            for leaf in command.subverbs:
+                listed.add_parser(leaf.words[-1], help=leaf.purpose)
+            return
+        for group in command.groups:
+            place: Any = self.add_argument_group(group.title, group.text) if group.title else self
+            place = place.add_mutually_exclusive_group() if group.one_of else place
+            for one in group.options:
+                self.hidden += one.rare and not everything
+                place.add_argument(*one.names, **_settings(one, shown=everything or not one.rare))
+        for common in (JSON, HELP_ALL):
+            self.add_argument(*common.names, **_settings(common, shown=common in command.options))
 
     def format_help(self) -> str:
-        """The help without the options that few need, with examples; `format_all` has all options."""
-        hidden = [action for action in self._actions if {*action.option_strings} & {*self.rare}]
-        purposes = [action.help for action in hidden]
-        for action in hidden:
-            action.help = argparse.SUPPRESS
-        text = self.format_all()
-        for action, purpose in zip(hidden, purposes, strict=True):
-            action.help = purpose
-        if hidden:
-            text += f"\n`{self.prog} --help-all` shows {count(len(hidden), 'more option')}.\n"
-        return text
-
-    def format_all(self) -> str:
-        """The help with all options, and with examples."""
-        examples = "".join(f"  {line}\n" for line in self.examples)
-        return f"{super().format_help()}\nexamples:\n{examples}" if examples else super().format_help()
+        """The help, with examples."""
+        text = super().format_help()
+        examples = "".join(f"  {line}\n" for line in self.command.typed_examples)
+        text += f"\nexamples:\n{examples}" if examples else ""
+        return text + (
+            f"\n`{self.prog} --help-all` shows {count(self.hidden, 'more option')}.\n" if self.hidden else ""
+        )
 
     def error(self, message: str) -> NoReturn:
         """Refuse the words."""
@@ -87,48 +72,106 @@ class Parser(argparse.ArgumentParser):
             )
 
 
-def parser_of(verb: str) -> Parser:
-    """The parser of a verb, with all its options."""
-    command = importlib.import_module(f"provision.commands.{verb}")
-    parser = Parser(prog=f"provision {verb}", description=dict(VERBS)[verb])
-    command.add_arguments(parser)
-    if not parser.subverbs:
-        finish(parser)
-        parser.set_defaults(run=command.run)
-    return parser
+def _settings(option: Option, *, shown: bool) -> dict[str, Any]:
+    """What argparse is told of an option or argument."""
+    settings: dict[str, Any] = {"help": option.purpose if shown else argparse.SUPPRESS, "dest": option.to}
+    settings |= {"default": option.omitted}
+    if option.is_switch:
+        return {**settings, "action": "store_true"}
+    words = tuple(option.word.split())
+    settings |= {"metavar": words if len(words) > 1 else option.word, "nargs": option.number}
+    if option.choices:
+        settings["choices"] = option.choices
+        if option.word == option.to.upper() and option.names:
+            del settings["metavar"]  # the help shows the choices
+    if option.read:
+        settings["type"] = option.read
+    if option.again:
+        settings["action"] = "extend" if option.number else "append"
+    return {**settings, "required": option.required} if option.names else settings
 
 
-class HelpAll(argparse.Action):
-    """Prints the help with all options."""
+def parse(verb: str, words: Sequence[str]) -> argparse.Namespace:
+    """The arguments that these words behind a verb mean; `command` among them is the command that takes them.
 
-    def __init__(self, option_strings: Sequence[str], dest: str, help: str) -> None:  # noqa: A002  (argparse's name)
-        super().__init__(option_strings, argparse.SUPPRESS, nargs=0, default=argparse.SUPPRESS, help=help)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> NoReturn:
-        """Print it, and exit."""
-        assert isinstance(parser, Parser)
-        print(parser.format_all(), end="")
+    Raises:
+        ConfigError: a word is unknown, or not an option of this verb; nothing is ignored.
+        SystemExit: help was asked for and printed.
+    """
+    command, rest = find_leaf(COMMANDS[verb], list(words))
+    parser = Parser(command)
+    rest = join_arguments(command, rest)
+    for name in options_in(rest):
+        if name not in command.spellings:
+            refuse_option(command, verb, words, name)
+    if HELP_ALL.names[0] in options_in(rest):
+        Parser(command, everything=True).print_help()
         parser.exit()
+    for name in (word[:-3] for word in rest if word.startswith("-") and word.endswith("=--")):
+        parser.error(f"argument {name}: expected one argument")  # argparse would make the value an empty list
+    args, extra = parser.parse_known_args(rest)
+    if extra:
+        refuse_extra(command, args, [*verb.split(), *words], extra[0])
+    args.leaf, args.given = command, tuple(rest)
+    return args
 
 
-def finish(leaf: Parser) -> None:
-    """Add what every verb has: `--json`, examples, and `--help-all` if the help leaves options to it."""
-    leaf.add_argument("--json", action="store_true", help="print one JSON object on stdout, also on failure")
-    words = leaf.prog.split()[1:]
-    leaf.examples = examples_of(" ".join(words))
-    if set(rare := RARE.get(words[0], ())) & leaf.options.keys():
-        leaf.rare = rare
-        leaf.add_argument("--help-all", action=HelpAll, help="show this help message with all options, and exit")
+def join_arguments(command: Command, words: Sequence[str]) -> list[str]:
+    """The words with the value of `--arguments` joined to it if that value looks like an option of another program.
+
+    argparse reads `--arguments --data-dir=x` as two options. A value that is an option of this command is not joined: then the
+    value of `--arguments` was forgotten.
+    """
+    joined: list[str] = []
+    for word in words:
+        foreign = word.startswith("-") and word.partition("=")[0] not in command.spellings
+        if foreign and joined and joined[-1] == "--arguments" and "--arguments" in command.spellings:
+            joined[-1] = f"--arguments={word}"
+        else:
+            joined.append(word)
+    return joined
 
 
-def add_subverbs(parser: argparse.ArgumentParser, subverbs: Sequence[SubVerb]) -> None:
-    """Give a verb its sub-verbs, each with its own parser."""
-    assert isinstance(parser, Parser)
-    group = parser.add_subparsers(title="sub-verbs", metavar="SUB-VERB", parser_class=Parser)
-    for subverb in subverbs:
-        leaf = group.add_parser(subverb.name, help=subverb.purpose, description=subverb.purpose)
-        subverb.add_arguments(leaf)
-        assert isinstance(leaf, Parser)
-        finish(leaf)
-        leaf.set_defaults(run=subverb.run, subverb=subverb.name)
-        parser.subverbs[subverb.name] = leaf
+def find_leaf(command: Command, words: list[str]) -> tuple[Command, list[str]]:
+    """The sub-verb that is named among these words, or the verb if it has none; and the words without it.
+
+    An option may stand before the sub-verb: `job --site SITE build`.
+    """
+    if not command.subverbs:
+        return command, words
+    options = {name: option for leaf in command.subverbs for name, option in leaf.spellings.items()}
+    at = 0
+    while at < len(words) and words[at].startswith("-") and words[at] not in (*HELP.names, *HELP_ALL.names):
+        takes_value = words[at] in options and not options[words[at]].is_switch
+        at += 2 if takes_value else 1
+    if at < len(words) and words[at].startswith("-"):
+        return command, ["--help"]
+    subverbs = {leaf.words[-1]: leaf for leaf in command.subverbs}
+    if at >= len(words):
+        raise ConfigError(
+            f"`provision {command.name}` needs a sub-verb",
+            evidence=[f"one of: {', '.join(subverbs)}"],
+            hint=f"`provision {command.name} --help`",
+            kind="usage",
+        )
+    name = words[at]
+    if name not in subverbs:
+        near = nearest_name(name, list(subverbs))
+        raise ConfigError(
+            f"`provision {command.name}` has no sub-verb `{name}`{nearest(name, list(subverbs))}",
+            evidence=[f"it has: {', '.join(subverbs)}"],
+            hint=f"`provision {command.name} --help`",
+            kind="usage",
+            correction=(name, near) if near else None,
+        )
+    return subverbs[name], words[:at] + words[at + 1 :]
+
+
+def options_in(words: Sequence[str]) -> list[str]:
+    """The words that argparse reads as options, without their values."""
+    before = words[: words.index("--")] if "--" in words else words
+    return [
+        word.partition("=")[0]
+        for word in before
+        if len(word) > 1 and word.startswith("-") and " " not in word and not NUMBER.match(word)
+    ]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from provision import __version__
@@ -13,7 +14,10 @@ from provision.commands import VERBS
 from provision.errors import EXIT_OK, Interruption, ProvisionError
 
 if TYPE_CHECKING:
+    import argparse
     from types import FrameType
+
+    from provision.commands.shared.outcome import Outcome
 
 # What these verbs keep if they are interrupted, and what the same command then does. The others keep nothing.
 KEPT = {
@@ -38,9 +42,9 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
     Raises:
         BaseException: what it met; `report_failure` reports it.
     """
-    from provision.commands.shared.arguments import parse
     from provision.commands.shared.hints import complete, complete_result, complete_text
-    from provision.commands.shared.outcome import Outcome, envelope
+    from provision.commands.shared.outcome import envelope
+    from provision.commands.shared.parsers import parse
     from provision.machine.configuration.mistyped import refuse_mistyped
     from provision.machine.programs.secrets_here import secrets_here
     from provision.machine.programs.shell import set_umask
@@ -61,10 +65,9 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
         refuse_mistyped()
     console.completes = functools.partial(complete, typed=(verb, *words))
     try:
-        outcome = args.run(args)
+        outcome = _function(args.leaf.run)(args)
     finally:
         console.completes = str
-    assert isinstance(outcome, Outcome)
     try:
         if args.json:
             envelope(verb, result=complete_result(outcome.result, (verb, *words)), ok=outcome.exit_code == EXIT_OK)
@@ -75,6 +78,15 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
     except OSError as error:
         raise OSError(error.errno, error.strerror, "stdout") from error
     return outcome.exit_code
+
+
+def _function(path: str) -> Callable[[argparse.Namespace], Outcome]:
+    """The function of a command, as `module:function` below `provision.commands`."""
+    module, _, name = path.partition(":")
+    function: Callable[[argparse.Namespace], Outcome] = getattr(
+        importlib.import_module(f"provision.commands.{module}"), name
+    )
+    return function
 
 
 def report_failure(words: Sequence[str], error: BaseException, code: int) -> int:

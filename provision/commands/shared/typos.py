@@ -1,4 +1,4 @@
-"""What to answer to a word that is not valid: the verb that takes it, the nearest name, a command that works."""
+"""What to answer to a word that is not valid or not used: the verb that takes it, the nearest name, a command that works."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
 
 from provision.commands import VERBS
-from provision.commands.shared.parsers import Parser, parser_of
+from provision.commands.options import COMMANDS
+from provision.commands.options.declare import Command
 from provision.errors import ConfigError
 from provision.wording import nearest, nearest_name
 
@@ -55,39 +56,34 @@ def refuse_verb(word: str, rest: Sequence[str]) -> NoReturn:
     )
 
 
-def leaves(parser: Parser) -> list[Parser]:
-    """The parsers that have options: the verb's, or those of its sub-verbs."""
-    return list(parser.subverbs.values()) or [parser]
-
-
-def refuse_option(leaf: Parser, verb: str, words: Sequence[str], name: str) -> NoReturn:
+def refuse_option(leaf: Command, verb: str, words: Sequence[str], name: str) -> NoReturn:
     """Raise for an option that this verb does not take, with the verbs that take it.
 
     Raises:
         ConfigError: always.
     """
-    message = f"`{leaf.prog}` does not take `{name}`"
-    siblings = [parser for parser in leaves(parser_of(verb)) if name in parser.options]
+    message, help_of = f"`provision {leaf.name}` does not take `{name}`", f"`provision {leaf.name} --help`"
+    siblings = [one for one in COMMANDS[verb].leaves if name in one.spellings]
     elsewhere = OPTIONS_ELSEWHERE.get(name)
-    takers = siblings or [parser for other, _ in VERBS for parser in leaves(parser_of(other)) if name in parser.options]
+    takers = siblings or [one for command in COMMANDS.values() for one in command.leaves if name in one.spellings]
     if takers and (siblings or not elsewhere):
-        names = ", ".join(f"`{parser.prog}`" for parser in takers[:6]) + (", …" if len(takers) > 6 else "")
-        without = without_option([verb, *words], name, takes_value=takers[0].options[name].nargs != 0)
+        names = ", ".join(f"`provision {one.name}`" for one in takers[:6]) + (", …" if len(takers) > 6 else "")
+        without = without_option([verb, *words], name, takes_value=not takers[0].spellings[name].is_switch)
         raise ConfigError(
             message,
             evidence=[f"`{name}` is an option of {names}"],
             hint=f"leave it out: `{shlex.join(['provision', *without])}`",
             kind="usage",
         )
-    near = nearest_name(name, list(leaf.options))
+    near = nearest_name(name, list(leaf.spellings))
     if near:
         raise ConfigError(
-            f"{message}{nearest(name, list(leaf.options))}",
+            f"{message}{nearest(name, list(leaf.spellings))}",
             correction=(name, near),
-            hint=f"`{leaf.prog} --help`",
+            hint=help_of,
             kind="usage",
         )
-    raise ConfigError(message, hint=f"`provision {elsewhere}`" if elsewhere else f"`{leaf.prog} --help`", kind="usage")
+    raise ConfigError(message, hint=f"`provision {elsewhere}`" if elsewhere else help_of, kind="usage")
 
 
 def without_option(words: Sequence[str], name: str, *, takes_value: bool) -> list[str]:
@@ -104,7 +100,7 @@ def without_option(words: Sequence[str], name: str, *, takes_value: bool) -> lis
     return kept
 
 
-def refuse_extra(leaf: Parser, args: argparse.Namespace, words: Sequence[str], word: str) -> NoReturn:
+def refuse_extra(leaf: Command, args: argparse.Namespace, words: Sequence[str], word: str) -> NoReturn:
     """Raise for a word that this verb does not take; a known name gets the option that takes it.
 
     Raises:
@@ -114,17 +110,34 @@ def refuse_extra(leaf: Parser, args: argparse.Namespace, words: Sequence[str], w
 
     for kind in ("stack", "arch", "site"):
         option = f"--{kind}"
-        if option not in leaf.options:
+        if option not in leaf.spellings:
             continue
         near = nearest_name(word, names_of(f"{kind}s", getattr(args, "site", "local")))
-        if near and getattr(args, kind) in (None, leaf.get_default(kind)):
+        if near and getattr(args, kind) in (None, leaf.spellings[option].omitted):
             at = list(words).index(word)
             better = [*words[:at], option, near, *words[at + 1 :]]
             what = f"`{word}` is the name of a {kind}" if near == word else f"did you mean the {kind} `{near}`?"
             raise ConfigError(
-                f"`{leaf.prog}` takes no argument `{word}`",
+                f"`provision {leaf.name}` takes no argument `{word}`",
                 evidence=[what],
                 hint=f"`{shlex.join(['provision', *better])}`",
                 kind="usage",
             )
-    raise ConfigError(f"`{leaf.prog}` takes no argument `{word}`", hint=f"`{leaf.prog} --help`", kind="usage")
+    raise ConfigError(
+        f"`provision {leaf.name}` takes no argument `{word}`", hint=f"`provision {leaf.name} --help`", kind="usage"
+    )
+
+
+def refuse_unused(args: argparse.Namespace, options: Sequence[tuple[str, object]], why: str) -> None:
+    """Raise for the first of these options that was given: it would be ignored.
+
+    Raises:
+        ConfigError: one was given.
+    """
+    given = [name for name, value in options if value]
+    if given:
+        raise ConfigError(
+            f"`provision {args.leaf.name}` would not use `{given[0]}` here: {why}",
+            hint=f"leave `{given[0]}` out",
+            kind="usage",
+        )

@@ -13,16 +13,6 @@ from provision.errors import ConfigError
 NO_SCHEDULER = "no scheduler"
 
 
-def add_list_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add nothing: every site is listed."""
-
-
-def add_show_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that names the site."""
-    parser.add_argument("site", metavar="SITE", help="a site of `provision site list`, or the path of a profile")
-    parser.add_argument("--values", action="store_true", help="show each value, the file that has it, and its source")
-
-
 def run_list(args: argparse.Namespace) -> Outcome:
     """List the sites."""
     from provision.machine.configuration.search_path import known

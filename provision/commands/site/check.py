@@ -14,11 +14,6 @@ from provision.model.observation import Observation
 from provision.wording import count
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the argument that names the site."""
-    parser.add_argument("site", metavar="SITE", help="a site of `provision site list`, or the path of a profile")
-
-
 def run(args: argparse.Namespace) -> Outcome:
     """Check one profile, with the stack and the job of each arch."""
     from provision.machine.configuration import shipped

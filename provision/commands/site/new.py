@@ -24,35 +24,6 @@ if TYPE_CHECKING:
 TEMPLATE = "generic-slurm"
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the profile and the known values."""
-    parser.add_argument(
-        "name",
-        metavar="NAME",
-        help="name of the new site: sites/NAME.toml below $PROVISION_CONFIG, or else below ~/.config/provision; "
-        "if that exists, its blanks are filled in",
-    )
-    parser.add_argument(
-        "--from",
-        dest="source",
-        metavar="SITE",
-        help=f"the profile to fill in, for a new site (default: {TEMPLATE})",
-    )
-    parser.add_argument(
-        "--arch",
-        action="append",
-        metavar="ARCH",
-        help="keep this arch of the profile and leave out the others; can be repeated",
-    )
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="KEY=VALUE",
-        help="the value of a blank (`-`: leave the key out); can be repeated",
-    )
-
-
 def run(args: argparse.Namespace) -> Outcome:
     """Fill in the known values, ask for the others on a terminal, write the file, and list what is left."""
     from provision.commands.site.dialogue import Dialogue, Draft, wrong_with

@@ -10,7 +10,6 @@ import argparse
 import difflib
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.options import add_target
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, make_target
 from provision.errors import ConfigError, ProvisionError
@@ -21,36 +20,6 @@ if TYPE_CHECKING:
     from provision.model.request import Request
 
 FOLDER = "spack-envs"
-
-
-def add_show_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the environments, and where they are written."""
-    add_target(parser)
-    _add_all(parser)
-    parser.add_argument(
-        "--into", metavar="DIR", help="write the files below this folder instead of printing spack.yaml"
-    )
-
-
-def add_diff_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the environments, and the folder to compare."""
-    add_target(parser)
-    _add_all(parser)
-    parser.add_argument(
-        "--with", dest="into", metavar="DIR", required=True, help="the folder to compare, which `show` wrote"
-    )
-
-
-def _add_all(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--profile", action="store_true", help="use only the profile, without looking at this machine")
-    parser.add_argument("--all", action="store_true", help="every arch of every profile, from the profiles alone")
-    parser.add_argument(
-        "--route",
-        choices=("wheels", "source"),
-        default="wheels",
-        help="where packages come from: the wheels of the stack's lock (default), or Spack's own recipes, which compile "
-        "TensorFlow",
-    )
 
 
 def run_show(args: argparse.Namespace) -> Outcome:

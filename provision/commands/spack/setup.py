@@ -4,35 +4,8 @@ from __future__ import annotations
 
 import argparse
 
-from provision.commands.shared.options import add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import read_store
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the options that name the sources."""
-    parser.add_argument(
-        "source",
-        metavar="DIR",
-        nargs="?",
-        help="a checkout of Spack, an archive (.tar.gz, .tar.xz) of one, or the URL of its git repository "
-        "(default: $SPACK_ROOT)",
-    )
-    add_site(parser)
-    parser.add_argument(
-        "--commit", help="the commit to use; without it, the one that is checked out; an archive does not name its own"
-    )
-    parser.add_argument(
-        "--cache",
-        metavar="DIR",
-        help="a folder or URL: the build cache of another root (its `cache/spack/buildcache`), from which all packages come",
-    )
-    parser.add_argument(
-        "--packages",
-        metavar="SOURCE",
-        help="Spack's own packages, in the same forms; only the route `source` needs them",
-    )
-    parser.add_argument("--packages-commit", metavar="COMMIT", help="the commit of Spack's own packages")
 
 
 def run(args: argparse.Namespace) -> Outcome:

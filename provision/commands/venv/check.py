@@ -16,11 +16,6 @@ if TYPE_CHECKING:
     from provision.model.verdict import Check
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the folder. The site and the root are those with which it was made."""
-    parser.add_argument("folder", metavar="DIR", help="a virtual environment that `provision venv create` made")
-
-
 def check_venv(folder: Path) -> tuple[Contents, tuple[Check, ...]]:
     """What a venv was made on and has, and the checks.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from provision.commands.shared.options import add_arch, add_site
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import beneath_of, find_environment, read_store
 from provision.errors import ConfigError, PlanError
@@ -15,25 +14,6 @@ from provision.model.own_venv import TENSORFLOW
 if TYPE_CHECKING:
     from provision.profile.arch import Arch
     from provision.profile.site import Site
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the folder and the option that names the environment."""
-    parser.add_argument("folder", metavar="DIR", help="a new folder for the virtual environment")
-    parser.add_argument(
-        "--on",
-        metavar="ENVIRONMENT",
-        required=True,
-        help="the environment to extend: name, fingerprint or module from `provision list`; or `loaded` (the module that this "
-        "shell has loaded); or `modules` (the site's own TensorFlow: `provided` of the arch)",
-    )
-    parser.add_argument(
-        "--kernel",
-        action="store_true",
-        help="also install `ipykernel` and a kernel, so that Jupyter starts notebooks in it",
-    )
-    add_site(parser)
-    add_arch(parser, omitted="needed if several archs have this module")
 
 
 def run(args: argparse.Namespace) -> Outcome:

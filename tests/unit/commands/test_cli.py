@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -18,17 +19,14 @@ from parts.json_page import faults
 from parts.loops import for_each
 from provision import __version__, cli
 from provision.commands import PAGES, VERBS
-from provision.commands.shared.arguments import parse
-from provision.commands.shared.help_extras import EXAMPLES, examples_of
-from provision.commands.shared.parsers import parser_of
+from provision.commands.options import LEAVES
+from provision.commands.options.declare import Command
+from provision.commands.shared.parsers import parse
 from provision.errors import EXIT_INTERRUPTED
 from provision.machine.probes import ask_scheduler
 
 Captured = pytest.CaptureFixture[str]
 SRC = Path(cli.__file__).resolve().parent
-
-
-COMMANDS = [(verb, *more) for verb, _ in VERBS for more in ([(name,) for name in parser_of(verb).subverbs] or [()])]
 
 
 # What is said of an example that is right, where what it names is not.
@@ -51,17 +49,17 @@ def test_help_lists_every_verb_with_its_purpose(capsys: Captured) -> None:
         assert len(re.findall(rf"^  {verb} +{re.escape(purpose)}$", out, re.MULTILINE)) == 1
 
 
-@for_each("words", COMMANDS)
+@for_each("leaf", LEAVES, ids=lambda leaf: leaf.name)
 def test_help_ends_with_examples_that_can_be_typed(
-    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    leaf: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What they name is not here, but no word of theirs is wrong."""
     (tmp_path / "train.py").write_text("import horovod.tensorflow as hvd\n")
     monkeypatch.chdir(tmp_path)
-    name = " ".join(words)
-    assert 1 <= len(EXAMPLES[name]) <= 2
-    assert "examples:\n" + "".join(f"  {line}\n" for line in examples_of(name)) in run(*words, "--help").stdout
-    for line in EXAMPLES[name]:
+    assert 1 <= len(leaf.examples) <= 2
+    shown = "".join(f"  {line}\n" for line in leaf.typed_examples)
+    assert f"examples:\n{shown}" in run(*leaf.words, "--help").stdout
+    for line in leaf.examples:
         typed = shlex.split(
             line.partition(" > ")[0].rpartition("(provision ")[2].rstrip(')"').replace("~", str(tmp_path))
         )
@@ -151,26 +149,41 @@ def test_a_build_without_a_site_where_slurm_answers_is_refused(
     words("build", capsys.readouterr().err)
 
 
-@for_each("command", COMMANDS, ids=" ".join)
-def test_every_verb_has_help_that_fits_and_takes_json(command: tuple[str, ...], capsys: Captured) -> None:
-    assert call(*command, "--help") == 0
-    out, err = capsys.readouterr()
-    assert out.startswith(f"usage: provision {' '.join(command)}")
-    assert "--json" in out
-    assert err == ""
-    assert max(map(len, out.splitlines())) <= 80
+@for_each("leaf", LEAVES, ids=lambda leaf: leaf.name)
+def test_every_verb_has_help_that_fits_and_takes_json(leaf: Command, capsys: Captured) -> None:
+    for option in ("--help", "--help-all"):
+        assert call(*leaf.words, option) == 0
+        out, err = capsys.readouterr()
+        assert out.startswith(f"usage: provision {leaf.name}")
+        assert "--json" in out
+        assert err == ""
+        assert max(map(len, out.splitlines())) <= 80
 
 
-@for_each("command", COMMANDS, ids=" ".join)
-def test_an_unknown_option_is_a_wrong_request(command: tuple[str, ...], capsys: Captured, words: Words) -> None:
-    assert call(*command, "--nosuch") == 2
+@for_each("leaf", LEAVES, ids=lambda leaf: leaf.name)
+def test_every_command_has_its_function(leaf: Command) -> None:
+    module, _, name = leaf.run.partition(":")
+    assert callable(getattr(importlib.import_module(f"provision.commands.{module}"), name))
+
+
+def test_help_all_of_the_tool_and_of_a_verb_with_sub_verbs_is_help(capsys: Captured) -> None:
+    assert call("--help-all") == 0
+    out = capsys.readouterr().out
+    assert [verb for verb, _ in VERBS if not re.search(rf"^  {verb} ", out, re.MULTILINE)] == []
+    assert call("job", "--help-all") == 0
+    assert "SUB-VERB" in capsys.readouterr().out
+
+
+@for_each("leaf", LEAVES, ids=lambda leaf: leaf.name)
+def test_an_unknown_option_is_a_wrong_request(leaf: Command, capsys: Captured, words: Words) -> None:
+    assert call(*leaf.words, "--nosuch") == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert f"`provision {' '.join(command)}`" in err and "`--nosuch`" in err
-    words(command[0], err.splitlines()[0])
+    assert f"`provision {leaf.name}`" in err and "`--nosuch`" in err
+    words(leaf.words[0], err.splitlines()[0])
 
 
-@pytest.mark.parametrize("verb", sorted({command[0] for command in COMMANDS if len(command) > 1}))
+@pytest.mark.parametrize("verb", sorted({leaf.words[0] for leaf in LEAVES if len(leaf.words) > 1}))
 def test_a_verb_with_sub_verbs_lists_them(verb: str, capsys: Captured, words: Words) -> None:
     assert call(verb) == 2
     out, err = capsys.readouterr()

@@ -19,13 +19,13 @@ from parts.loops import for_each
 from provision.commands import VERBS
 from provision.commands.completion import bash, fish, zsh
 from provision.commands.completion.cases import leaves
+from provision.commands.options import COMMANDS as BY_VERB
 from provision.commands.shared.names import names_of
-from provision.commands.shared.syntax import read_commands
 from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
 
 Captured = pytest.CaptureFixture[str]
-COMMANDS = read_commands()
+COMMANDS = tuple(BY_VERB.values())
 SCRIPTS = {"bash": bash.write_script, "zsh": zsh.write_script, "fish": fish.write_script}
 VERB_NAMES = {verb for verb, _ in VERBS}
 ENVIRONMENT = "native/tensorflow/2.21.0-0123456789"

@@ -10,9 +10,8 @@ import pytest
 
 from parts.cli import run
 from parts.loops import for_each
-from provision.commands import VERBS
+from provision.commands.options import LEAVES, find_command
 from provision.commands.shared.hints import PRODUCTS, complete
-from provision.commands.shared.parsers import parser_of
 
 TYPED = ("verify", "--site", "snowy", "--arch=cpu")
 SITE = "nersc-perlmutter"
@@ -38,28 +37,22 @@ def test_a_command_in_a_hint_gets_what_it_lacks(hint: str, completed: str) -> No
     assert complete(hint, ("verify",)) == hint
 
 
-VERBS_AT_A_SITE = [
-    leaf.prog.split()[1:]
-    for verb, _ in VERBS
-    for leaf in (parser_of(verb).subverbs.values() or [parser_of(verb)])
-    if "--site" in leaf.options
-]
-
-
-@for_each("words", [(*words,) for words in VERBS_AT_A_SITE])
+@for_each("words", [leaf.words for leaf in LEAVES if "--site" in leaf.spellings])
 def test_no_hint_of_a_verb_leads_to_another_site(words: tuple[str, ...], tmp_path: Path) -> None:
     """With an environment, a job or a folder that is not there, each verb has something to say."""
     if words[0] in ("fetch", "tensorboard", "lock"):
         return  # they ask the network, or wait
-    leaf = parser_of(words[0])
-    leaf = leaf.subverbs[words[1]] if len(words) > 1 else leaf
-    given = ["cpu/nosuch/1" for action in leaf.actions if not action.option_strings and action.nargs != "?"]
-    arch = ["--arch", "gpu"] if "--arch" in leaf.options else []
+    leaf = find_command(*words)
+    assert leaf is not None
+    given = ["cpu/nosuch/1" for argument in leaf.arguments if argument.number != "?"]
+    arch = ["--arch", "gpu"] if "--arch" in leaf.spellings else []
     done = run(*words, *given, "--site", SITE, *arch)
     for command in re.findall(
         r"`provision ([a-z][^`…|]*)`", done.stderr + ("" if words[0] in PRODUCTS else done.stdout)
     ):
         typed = shlex.split(command)
-        parser = parser_of(typed[0])
-        parser = parser.subverbs.get(typed[1], parser) if parser.subverbs else parser
-        assert "--site" not in parser.options or "--help" in typed or "--site" in typed, f"{' '.join(words)}: {command}"
+        named = find_command(*typed)
+        assert named is not None
+        assert "--site" not in named.spellings or named.subverbs or "--help" in typed or "--site" in typed, (
+            f"{' '.join(words)}: {command}"
+        )

@@ -17,7 +17,7 @@ from parts.modules import LMOD, bash
 from parts.paths import REPOSITORY
 from parts.published import SITE, put_proved, put_unproved
 from parts.records import DESCRIPTION, store_here
-from provision.commands.shared.arguments import parse
+from provision.commands.shared.parsers import parse
 from provision.commands.shared.target import Target, read_target
 from provision.machine.probes.probe import cpu
 from provision.machine.root.store import Store

@@ -13,11 +13,10 @@ import pytest
 import provision
 from parts.loops import for_each
 from provision.commands import VERBS
-from provision.commands.completion.cases import leaves
-from provision.commands.shared.syntax import Command, read_commands
+from provision.commands.options import COMMANDS, LEAVES
+from provision.commands.options.declare import Command
 
 ROOT = Path(provision.__file__).resolve().parents[1]
-COMMANDS = read_commands()
 
 
 def test_the_reference_and_the_manual_page_are_current() -> None:
@@ -38,11 +37,11 @@ def test_the_manual_page_is_rendered_without_a_warning() -> None:
 
 
 def test_every_verb_is_data_in_the_order_of_the_help() -> None:
-    assert [command.words for command in COMMANDS] == [(verb,) for verb, _ in VERBS]
-    assert [command.purpose for command in COMMANDS] == [purpose for _, purpose in VERBS]
+    assert [command.name for command in COMMANDS.values()] == [verb for verb, _ in VERBS]
+    assert [command.purpose for command in COMMANDS.values()] == [purpose for _, purpose in VERBS]
 
 
-@for_each("leaf", leaves(COMMANDS), ids=lambda leaf: leaf.name)
+@for_each("leaf", LEAVES, ids=lambda leaf: leaf.name)
 def test_every_option_and_argument_says_what_it_is_for(leaf: Command) -> None:
     for option in leaf.options:
         assert option.purpose, option.names

@@ -19,11 +19,11 @@ from parts.cli import call
 from parts.hostile import FACTOR, KINDS, fuzzed, strict_json, words
 from parts.loops import for_each
 from parts.profiles import ARCHS, PROFILES, SITES
-from provision.commands.shared.syntax import Value, every_command, read_commands
+from provision.commands.options import LEAVES
+from provision.commands.options.declare import Option
 from provision.errors import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_JOB_LEFT, EXIT_OK, EXIT_USAGE
 
 LONGEST_S = 30
-COMMANDS = [command for command in every_command(read_commands()) if not command.subverbs]
 # Programs that the tool may start; each prints the same file.
 PROGRAMS = (
     *("sbatch", "squeue", "scontrol", "sinfo", "srun", "qsub", "qstat", "qselect", "qdel", "g++", "gcc", "cc", "CC"),
@@ -94,18 +94,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @st.composite
 def lines(draw: st.DrawFn) -> list[str]:
     """The words of a command line: a command with some of its options, all as they should be, but for a word or two."""
-    command = draw(st.sampled_from(COMMANDS))
+    command = draw(st.sampled_from(LEAVES))
     options = {option.names[-1]: option for option in command.options if "--help" not in option.names}
     line = list(command.words)
     wild = draw(st.sampled_from((False, False, False, True)))
 
-    def value(value: Value) -> str:
+    def value(value: Option) -> str:
         good = st.sampled_from(value.choices or GOOD.get(value.kind) or ("1", "2", "tests"))
         return draw(good | words if wild else good)
 
     for argument in command.arguments:
         if not argument.optional or draw(st.booleans()):
-            line += [value(argument.value) for _ in range(draw(st.integers(1, 2)) if argument.many else 1)]
+            line += [value(argument) for _ in range(draw(st.integers(1, 2)) if argument.many else 1)]
     if not wild:
         name, arch = draw(st.sampled_from([one for one in ARCHS if one[0] != "generic-slurm"]))
         needed = {
@@ -117,10 +117,10 @@ def lines(draw: st.DrawFn) -> list[str]:
         }
         line += [word for option, given in needed.items() if option in options for word in (option, given)]
     for option in draw(st.lists(st.sampled_from(list(options.values())), max_size=5)):
-        if option.value is None:
+        if option.is_switch:
             line.append(option.names[-1])
         elif wild or option.names[-1] not in ("--site", "--arch"):
-            given = value(option.value)
+            given = value(option)
             line += draw(st.sampled_from(([f"{option.names[-1]}={given}"], [option.names[-1], given])))
     for _ in range(draw(st.sampled_from((0, 1, 1, 2)))):  # one of these words is another one
         at = draw(st.integers(min(len(command.words) + 1, len(line)), len(line)))

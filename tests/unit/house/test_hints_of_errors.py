@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import provision
-from provision.commands.shared.syntax import Command, read_commands
+from provision.commands.options import COMMANDS
+from provision.commands.options.declare import Command
 from provision.machine.programs.failed_program import known_failures
 
 PACKAGE = Path(provision.__file__).parent
@@ -70,10 +71,9 @@ def test_each_command_in_a_hint_is_valid_for_a_shell() -> None:
 
 
 def test_each_command_of_this_tool_in_a_hint_exists_with_its_options() -> None:
-    known = {command.name: command for command in read_commands()}
     own = [(place, text) for place, text in commands() if text.startswith("provision ")]
     assert len(own) > 110
-    wrong = [(place, text) for place, text in own if not exists(text, known)]
+    wrong = [(place, text) for place, text in own if not exists(text, COMMANDS)]
     assert not wrong
 
 
@@ -101,8 +101,8 @@ def test_the_reader_of_hints_sees_what_is_inserted_and_both_branches() -> None:
     code = "f(hint=f'`provision build {x}`' if x else '`a` ' + '`b c`')"
     (keyword,) = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.keyword)]
     assert list(texts(keyword.value)) == ["`provision build INSERTED`", "`a` `b c`"]
-    assert not exists("provision biuld", {command.name: command for command in read_commands()})
-    assert not exists("provision build --acrh x", {command.name: command for command in read_commands()})
+    assert not exists("provision biuld", COMMANDS)
+    assert not exists("provision build --acrh x", COMMANDS)
 
 
 def test_no_hint_prints_the_password_of_a_proxy() -> None:

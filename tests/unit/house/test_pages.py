@@ -9,8 +9,8 @@ from pathlib import Path
 import provision
 from parts.loops import for_each
 from provision.commands import VERBS
-from provision.commands.shared.arguments import find_parser, parse
-from provision.commands.shared.parsers import parser_of
+from provision.commands.options import COMMANDS as BY_VERB
+from provision.commands.shared.parsers import find_leaf, parse
 from provision.machine.configuration.search_path import known
 
 ROOT = Path(provision.__file__).resolve().parents[1]
@@ -133,10 +133,8 @@ def test_a_command_within_a_sentence_has_a_verb_and_options_that_exist(page: str
     for text in re.findall(r"`provision ([a-z][^`]*)`", without_code(PAGES[page])):
         words = text.split()
         assert words[0] in dict(VERBS), f"{page}: {text}"
-        leaf, rest = parser_of(words[0]), words[1:]
+        leaf, rest = BY_VERB[words[0]], words[1:]
         if leaf.subverbs and rest and rest[0] != "KIND":
-            leaf, rest = find_parser(leaf, rest)
-        options = (
-            leaf.options if not leaf.subverbs else {name for one in leaf.subverbs.values() for name in one.options}
-        )
-        assert {word for word in rest if word.startswith("--")} <= set(options), f"{page}: {text}"
+            leaf, rest = find_leaf(leaf, rest)
+        options = {name for one in leaf.leaves for name in one.spellings}
+        assert {word for word in rest if word.startswith("--")} <= options, f"{page}: {text}"

@@ -1,0 +1,112 @@
+"""The options of the verbs that prepare and make a build: `site`, `doctor`, `fetch`, `plan`, `build`."""
+
+from __future__ import annotations
+
+from provision.commands.options.common import BACKEND, PROFILE, SITE, STACK, TARGET, account, arch
+from provision.commands.options.declare import option, subverb, verb
+
+A_SITE = option("SITE", "a site of `provision site list`, or the path of a profile")
+
+COMMANDS = (
+    subverb(
+        "site list",
+        "list the sites, their schedulers and archs",
+        run="site.browse:run_list",
+        examples=("site list",),
+    ),
+    subverb(
+        "site show",
+        "show a site: archs, scheduler, runtimes, stack",
+        A_SITE,
+        option("--values", "show each value, the file that has it, and its source"),
+        run="site.browse:run_show",
+        examples=("site show nersc-perlmutter",),
+    ),
+    subverb(
+        "site check",
+        "check a profile, its stacks and its jobs, without its machine",
+        A_SITE,
+        examples=("site check nersc-perlmutter",),
+    ),
+    subverb(
+        "site new",
+        "write the profile of a new site, from a profile with blanks",
+        option(
+            "NAME",
+            "name of the new site: sites/NAME.toml below $PROVISION_CONFIG, or else below ~/.config/provision; if that exists, "
+            "its blanks are filled in",
+        ),
+        option("--from SITE", "the profile to fill in, for a new site (default: generic-slurm)", to="source"),
+        option("--arch ARCH", "keep this arch of the profile and leave out the others; can be repeated", again=True),
+        option(
+            "--set KEY=VALUE",
+            "the value of a blank (`-`: leave the key out); can be repeated",
+            again=True,
+            default=list,
+        ),
+        examples=("site new snowy", "site new snowy --from nersc-perlmutter"),
+    ),
+    verb(
+        "doctor",
+        SITE,
+        arch("default: all of them"),
+        STACK,
+        examples=("doctor", "doctor --site sigma2-saga --arch a100"),
+    ),
+    verb(
+        "fetch",
+        *TARGET,
+        BACKEND,
+        option("--python VERSION", "minor version (3.11) of the nodes' Python, if this machine does not have it"),
+        examples=("fetch --site sigma2-saga --arch a100",),
+    ),
+    verb(
+        "plan",
+        *TARGET,
+        BACKEND,
+        PROFILE,
+        account("with --profile: "),
+        option("--verbose", "also list the patches and the reason for each step"),
+        option("--commands", "also show the commands of every step"),
+        examples=("plan", "plan --site nersc-cori --arch knl --profile"),
+    ),
+    verb(
+        "build",
+        SITE,
+        option(
+            "--arch ARCH",
+            "an arch (kind of node) of the site; needed if the site has several; with --submit it can be repeated",
+            to="archs",
+            again=True,
+        ),
+        option("--all-archs", "with --submit: a job for each arch of the site"),
+        STACK,
+        BACKEND,
+        option("--submit", "write the job, submit it, follow it to its end"),
+        option(
+            "--no-wait",
+            "with --submit: print the job ID and exit; without: fail if another process builds this environment",
+        ),
+        option("--rebuild", "build a second one beside the first, prove it, and let users load the second"),
+        option("--no-publish", "stop after the proof; pilots can load it from a module path of its own"),
+        account("with --submit: "),
+        option(
+            "--plan FILE",
+            "compare this plan (`-`: stdin) with the plan made on this machine; stop if they differ",
+            rare=True,
+        ),
+        option("--verbose", "in the plan, also list the patches and the reason for each step"),
+        option(
+            "--settings FILE",
+            "used in generated jobs: file with the settings of pip, uv and the proxy; the job removes it at its end",
+            rare=True,
+        ),
+        option(
+            "--requeue",
+            "in a job of Slurm: when it announces the time limit (SIGUSR1), end, and put the job back into the queue",
+            rare=True,
+        ),
+        option("--events FILE", "write every event to this file, one JSON object per line", rare=True),
+        examples=("build", "build --site nersc-cori --arch knl --submit"),
+    ),
+)
