@@ -26,7 +26,7 @@ from provision.errors import ConfigError
 from provision.knowledge.container_options import VARIABLES, is_no
 from provision.knowledge.secret_names import holds_user, is_secret_name
 from provision.profile.patterns import CONTROL, describe, show_controls
-from provision.wording import nearest
+from provision.wording import count, nearest
 
 T = TypeVar("T")
 NO_CONTROLS = "must not contain a line break or another control character"
@@ -112,25 +112,21 @@ class Faults:
     document: Mapping[str, Any] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict)
     by_hand: bool = True
-    lines: list[str] = field(default_factory=list)
-    paths: list[str] = field(default_factory=list)
-    """The key path of each line."""
-    causes: list[str | None] = field(default_factory=list)
-    """The variable of the environment that causes each line; None if the file does."""
+    found: list[tuple[str, str, str | None]] = field(default_factory=list)
+    """Of each fault the key path, what is wrong, and the variable of the environment that causes it (None: the file does)."""
 
     def add(self, path: str, what: str, cause: str | None = None) -> None:
         """Record what is wrong with the value at `path`; `cause` is the variable to set instead of editing the file."""
-        self.lines.append(f"{show_controls(path)}: {what}")
-        self.paths.append(path)
-        self.causes.append(cause)
+        self.found.append((path, what, cause))
+
+    @property
+    def lines(self) -> list[str]:
+        """The faults as text."""
+        return [f"{show_controls(path)}: {what}" for path, what, _ in self.found]
 
     def at(self, path: str) -> list[str]:
         """What is wrong with the value at `path`, and with the items of that list."""
-        return [
-            line.partition(": ")[2]
-            for line, place in zip(self.lines, self.paths, strict=True)
-            if place == path or place.startswith(f"{path}[")
-        ]
+        return [what for place, what, _ in self.found if place == path or place.startswith(f"{path}[")]
 
     def check(self, hint: str | None = None) -> None:
         """Raise one `ConfigError` that lists all faults, if there are any.
@@ -138,14 +134,15 @@ class Faults:
         Raises:
             ConfigError: there is at least one fault.
         """
-        if self.lines:
-            if all(self.causes):  # the file is right, and the environment is not
-                names = dict.fromkeys(name for name in self.causes if name)
-                hint = f"{', '.join(f'`export {name}=/PATH`' for name in names)}; or edit `{self.origin}`"
-                if [*names] == ["PROVISION_ROOT"]:  # the only one with a default; the profile may be one of the tool
-                    hint = "`unset PROVISION_ROOT` for the default folder, or `export PROVISION_ROOT=/PATH`"
-            count = "1 fault" if len(self.lines) == 1 else f"{len(self.lines)} faults"
-            raise ConfigError(f"{count} in `{self.origin}`", evidence=self.lines, hint=hint, kind="invalid-file")
+        if not self.found:
+            return
+        names = list(dict.fromkeys(cause for _, _, cause in self.found if cause))
+        if all(cause for _, _, cause in self.found):  # the file is right, and the environment is not
+            hint = f"{', '.join(f'`export {name}=/PATH`' for name in names)}; or edit `{self.origin}`"
+            if names == ["PROVISION_ROOT"]:  # the only one with a default; the profile may be one of the tool
+                hint = "`unset PROVISION_ROOT` for the default folder, or `export PROVISION_ROOT=/PATH`"
+        message = f"{count(len(self.found), 'fault')} in `{self.origin}`"
+        raise ConfigError(message, evidence=self.lines, hint=hint, kind="invalid-file")
 
 
 @functools.cache
@@ -211,7 +208,7 @@ class Reader:
 
     def has_fault(self, key: str) -> bool:
         """Whether the value under `key` has a fault: what stands for it must not cause another one."""
-        return self._at(key) in self.faults.paths
+        return any(place == self._at(key) for place, _, _ in self.faults.found)
 
     def into(self, cls: type[T], **given: Any) -> T:
         """The dataclass of which this is the table, with these values for fields that are not in it."""
@@ -266,7 +263,6 @@ class Reader:
             found = self._convert(place, value, marks[Via].kind)
             return found if found is BAD else marks[Via].make(found)
         raw, word = _raw(kind, marks)
-        before = len(self.faults.lines)
         if kind is not Any and (not isinstance(value, raw) or (isinstance(value, bool) and kind is not bool)):
             self.fault(place, f"must be {word}, but is {value!r}")
             return BAD
@@ -291,18 +287,17 @@ class Reader:
             self.fault(place, f"must be {word}, but is {value!r}")
         value = float(value) if kind is float else value
         for rule in marks.get(Rule, ()):  # of a value with a fault, nothing else is said
-            if len(self.faults.lines) == before and (what := rule.wrong(value)):
+            if not self.has_fault(place) and (what := rule.wrong(value)):
                 of = f" (from `${{{cause}}}`)" if cause and rule.of_variable else ""
                 self.faults.add(self._at(place), f"{what}{of}", cause if rule.of_variable else None)
         return value
 
     def _text(self, place: str, value: str, kind: Any, marks: Mapping[Any, Any]) -> str:
-        before, choices = len(self.faults.lines), self._choices(kind, marks)
+        choices, pattern = self._choices(kind, marks), marks.get(re.Pattern)
         if Mark.EXPAND in marks:
             value = self._expanded(place, value)
-            if len(self.faults.lines) > before:
+            if self.has_fault(place):
                 return value  # only the unset variable is a fault, not the text without it
-        pattern = marks.get(re.Pattern)
         if self.faults.by_hand and (control := CONTROL.search(value)):
             self.fault(place, f"{NO_CONTROLS}, but contains {control[0]!r}")
         elif self.faults.by_hand and not value:
@@ -311,7 +306,7 @@ class Reader:
             self.fault(place, f"must be one of {', '.join(choices)}, but is {value!r}{nearest(value, choices)}")
         elif pattern and not pattern.fullmatch(value):
             self.fault(place, f"{value!r} does not have the form {describe(pattern)}")
-        return choices[0] if choices and len(self.faults.lines) > before else value
+        return choices[0] if choices and self.has_fault(place) else value
 
     def _expanded(self, key: str, value: str) -> str:
         environ = self.faults.environ

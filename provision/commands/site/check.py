@@ -23,7 +23,7 @@ def run(args: argparse.Namespace) -> Outcome:
     blank = blank_paths(data)
     faults = find_faults(data, str(path), shipped.environment())
     observations = [_of("profile", "bad", f'{key}: is "?"') for key in blank]
-    for line, key in zip(faults.lines, faults.paths, strict=True):
+    for line, (key, _, _) in zip(faults.lines, faults.found, strict=True):
         if key.partition("[")[0] not in blank:
             observations.append(_of("profile", "bad", line))
     if not observations:
