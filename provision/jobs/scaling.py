@@ -210,44 +210,34 @@ def notes(runs: Sequence[Run]) -> tuple[str, ...]:
 
 
 def drawing(runs: Sequence[Run]) -> str:
-    """Speed-up over workers as SVG, with the ideal as a dashed line."""
-    from xml.etree import ElementTree
-
+    """Speed-up over workers as SVG, with the ideal as a dashed line. All texts in it are numbers of ours."""
     best = points(runs)
     first, most = best[0].run.workers, best[-1].run.workers
     top = max(most / first, max(point.speed_up for point in best))
     left, right, bottom, ceiling = 60, 460, 300, 20
 
-    def place(workers: float, speed_up: float) -> str:
-        x = left + (right - left) * workers / most
-        return f"{x:.1f},{bottom - (bottom - ceiling) * speed_up / top:.1f}"
+    def place(workers: float, speed_up: float) -> tuple[float, float]:
+        return left + (right - left) * workers / most, bottom - (bottom - ceiling) * speed_up / top
 
-    svg = ElementTree.Element(
-        "svg",
-        {"xmlns": "http://www.w3.org/2000/svg", "width": "480", "height": "340"},
-        **{"font-family": "sans-serif", "font-size": "12"},
+    def line(places: Sequence[tuple[float, float]], look: str) -> str:
+        return f'<polyline points="{" ".join(f"{x:.1f},{y:.1f}" for x, y in places)}" fill="none" {look}/>'
+
+    def text(words: str, x: float, y: float, anchor: str = "middle") -> str:
+        return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{words}</text>'
+
+    dots = [(point, *place(point.run.workers, point.speed_up)) for point in best]
+    steps = sorted({1.0, *(point.run.workers / first for point in best)})
+    return "\n".join(
+        (
+            '<svg xmlns="http://www.w3.org/2000/svg" width="480" height="340" font-family="sans-serif" font-size="12">',
+            f'<path d="M{left},{ceiling} V{bottom} H{right}" fill="none" stroke="black"/>',
+            line((place(first, 1), place(most, most / first)), 'stroke="gray" stroke-dasharray="6 4"'),
+            line([(x, y) for _, x, y in dots], 'stroke="steelblue" stroke-width="2"'),
+            *(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4"><title>{p.speed_up:.2f}</title></circle>' for p, x, y in dots),
+            *(text(str(point.run.workers), x, bottom + 20) for point, x, _ in dots),
+            *(text(f"{step:g}", left - 10, place(0, step)[1], "end") for step in steps),
+            text("workers (dashed: ideal)", (left + right) // 2, bottom + 36),
+            text("speed-up", left, ceiling - 6),
+            "</svg>\n",
+        )
     )
-
-    def text(words: str, x: float | str, y: float | str, anchor: str = "middle") -> None:
-        ElementTree.SubElement(svg, "text", {"x": str(x), "y": str(y), "text-anchor": anchor}).text = words
-
-    def line(points: Sequence[str], **look: str) -> None:
-        attributes = {name.replace("_", "-"): value for name, value in look.items()}
-        ElementTree.SubElement(svg, "polyline", {"points": " ".join(points), "fill": "none", **attributes})
-
-    axes = {"d": f"M{left},{ceiling} V{bottom} H{right}", "fill": "none", "stroke": "black"}
-    ElementTree.SubElement(svg, "path", axes)
-    line((place(first, 1), place(most, most / first)), stroke="gray", stroke_dasharray="6 4")
-    line([place(point.run.workers, point.speed_up) for point in best], stroke="steelblue", stroke_width="2")
-    dots = ElementTree.SubElement(svg, "g", {"fill": "steelblue"})
-    for point in best:
-        x, y = place(point.run.workers, point.speed_up).split(",")
-        dot = ElementTree.SubElement(dots, "circle", {"cx": x, "cy": y, "r": "4"})
-        ElementTree.SubElement(dot, "title").text = f"{point.speed_up:.2f}"
-        text(str(point.run.workers), x, bottom + 20)
-    for step in sorted({1.0, *(float(point.run.workers / first) for point in best)}):
-        text(f"{step:g}", left - 10, place(0, step).split(",")[1], "end")
-    text("workers (dashed: ideal)", (left + right) // 2, bottom + 36)
-    text("speed-up", left, ceiling - 6)
-    ElementTree.indent(svg)
-    return ElementTree.tostring(svg, encoding="unicode") + "\n"

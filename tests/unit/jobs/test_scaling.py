@@ -148,7 +148,7 @@ def test_runs_of_two_programs_are_reported() -> None:
 def test_the_drawing_has_every_point_and_a_dashed_ideal() -> None:
     tree = ElementTree.fromstring(drawing(RUNS))
     space = "{http://www.w3.org/2000/svg}"
-    assert len(tree.findall(f"{space}g/{space}circle")) == 4
+    assert len(tree.findall(f"{space}circle")) == 4
     dashed, line = tree.findall(f"{space}polyline")
     assert dashed.get("stroke-dasharray")
     (x, y), *_, (end, high) = [map(float, one.split(",")) for one in str(line.get("points")).split()]
