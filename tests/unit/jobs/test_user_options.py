@@ -217,8 +217,6 @@ def test_only_jobs_of_horovod_load_the_module_of_horovod() -> None:
         assert len(re.findall("^module load ", text, re.MULTILINE)) == modules, kind
     named = render_user_job(job("sigma2-saga", "accel", "single", site_modules=("a/1", "Horovod/1")))
     assert "module load Horovod/1" in named
-    theta = render_user_job(job("alcf-theta", "knl", "single"))
-    assert "module load datascience/tensorflow" in theta and "horovod-0" not in theta
 
 
 def test_a_test_without_gpus_has_the_cpus_of_one_gpu_where_nodes_are_shared() -> None:
