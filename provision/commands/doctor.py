@@ -228,6 +228,7 @@ def _arch(target: Target) -> list[Observation]:
         observations += [_of(group, problem) for problem in (*gpu_problems(request, facts), *library_problems(request))]
         closed = closed_problem(request, facts)
         observations += [_of(group, closed)] if closed else []
+        observations += _launcher_of_other_mpi(target, facts, group)
         if arch.gpu and not has_gpu():
             observations.append(
                 Observation(
@@ -263,6 +264,22 @@ def _arch(target: Target) -> list[Observation]:
         message = "TMPDIR, variables, limits, glibc and the compiler of this node fit"
         observations.append(Observation(group="node", state="good", message=message))
     return [*observations, *node]
+
+
+def _launcher_of_other_mpi(target: Target, facts: Facts, group: str) -> list[Observation]:
+    """A launcher of another MPI than the compiler wrapper: each rank would be rank 0 of 1."""
+    from provision.machine.probes.ask_scheduler import family_of_launcher
+
+    arch = target.arch
+    name, mpi = arch.launcher.name, facts.mpi
+    if name not in ("mpiexec", "mpirun") or mpi is None or arch.mpi.provider != "site":
+        return []
+    family = family_of_launcher(name, facts.environ)
+    if family in (None, mpi.family):
+        return []
+    message = f"`{name}` is of {family}, but `{mpi.cxx}` compiles for {mpi.family}: each rank would be rank 0 of 1"
+    hint = f"load the modules of one MPI: `archs.{arch.name}.modules` in `{target.site.origin}`"
+    return [Observation(group=group, state="bad", message=message, hint=hint)]
 
 
 def _index(target: Target, facts: Facts) -> list[Observation]:

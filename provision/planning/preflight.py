@@ -153,13 +153,16 @@ def blockers(request: Request, facts: Facts, needed: Space = USUAL, *, installed
     """
     found = [problem for problem in (cpu_problem(request, facts), closed_problem(request, facts)) if problem]
     if request.site.scheduler.name != "none" and facts.job is None:
-        name = request.site.scheduler.name
+        name, held = request.site.scheduler.name, facts.environ.get("SLURM_JOB_ID")
+        message = f"site `{request.site.name}` builds inside a {name} job, but this process is not in one"
+        if held:
+            message = f"you hold job {held}, but this shell runs on `{facts.host}`, not on a node of that job"
         found.append(
             Problem(
                 kind="outside-job",
                 subject="job",
-                message=f"site `{request.site.name}` builds inside a {name} job, but this process is not in one",
-                hint=f"`{_submit(request)}`",
+                message=message,
+                hint=f"`{_submit(request)}`" + (", or `srun --overlap --pty bash` enters that node" if held else ""),
             )
         )
     return (*found, *place_problems(facts.place, needed, installed=installed), *store_problems(facts))

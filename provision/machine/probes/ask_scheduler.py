@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from provision.errors import CommandError
 from provision.machine.files.who_may_write import user_name
 from provision.machine.programs.run import capture
+from provision.profile.mpi import MpiFamily
 from provision.profile.scheduler import SchedulerName
 from provision.schedulers import TITLES, command_environ, job_here, scheduler_for, slurm
 from provision.schedulers.node_kind import Cluster, NodeKind, QueueLimits
 from provision.schedulers.status import JobStatus, RunningJob
 
 TIME_LIMIT_S = 30
+# What the launchers of each MPI print about themselves.
+FAMILY_OF: dict[str, MpiFamily] = {"open mpi": "openmpi", "open-mpi": "openmpi", "openrte": "openmpi", "hydra": "mpich"}
 
 
 def asking(name: SchedulerName) -> dict[str, str]:
@@ -110,6 +113,15 @@ def node_kinds() -> tuple[NodeKind, ...]:
 def is_login_node() -> bool:
     """Whether Slurm answers here, outside of a job."""
     return job_here(os.environ) is None and bool(node_kinds())
+
+
+def family_of_launcher(program: str, environ: Mapping[str, str]) -> MpiFamily | None:
+    """The MPI to which the `mpiexec` or `mpirun` of this environment belongs; None: it does not say."""
+    with contextlib.suppress(CommandError):
+        text = capture((program, "--version"), environ, TIME_LIMIT_S).stdout.lower()
+        found = [family for word, family in FAMILY_OF.items() if word in text]
+        return found[0] if found else None
+    return None
 
 
 def mpi_types() -> tuple[str, ...]:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
-from golden_files import slurm_site
+from golden_files import facts_of, slurm_site
+from provision.commands.doctor import _launcher_of_other_mpi
+from provision.commands.shared.target import Target
+from provision.machine.probes.ask_scheduler import family_of_launcher
 from provision.machine.probes.probe import Probes, mpi_libraries, parse_mpi_macros
+from provision.profile.launcher import Launcher
 from provision.profile.site import read_site
 
 MPI_H = '#define MPICH_VERSION "3.4a2"\n'
@@ -88,3 +95,39 @@ def test_the_mpi_family_is_read_from_the_header() -> None:
     openmpi = "#define OMPI_MAJOR_VERSION 4\n#define OMPI_MINOR_VERSION 1\n#define OMPI_RELEASE_VERSION 6\n"
     assert parse_mpi_macros(openmpi) == ("openmpi", "4.1.6")
     assert parse_mpi_macros("") == (None, "")
+
+
+# The launcher: what it prints about itself
+
+
+@pytest.mark.parametrize(
+    ("prints", "family"),
+    [
+        ("HYDRA build details:\n    Version:                                 4.0.2", "mpich"),
+        ("mpiexec (OpenRTE) 4.1.4\n\nReport bugs to http://www.open-mpi.org/community/help/", "openmpi"),
+        ("mpirun (Open MPI) 5.0.3", "openmpi"),
+        ("Intel(R) MPI Library", None),
+        ("", None),
+    ],
+)
+def test_the_mpi_of_a_launcher_is_what_it_says(prints: str, family: str | None, tmp_path: Path) -> None:
+    (tmp_path / "mpiexec").write_text(f"#!/bin/sh\ncat <<'END'\n{prints}\nEND\n")
+    (tmp_path / "mpiexec").chmod(0o755)
+    environ = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    assert family_of_launcher("mpiexec", environ) == family
+    assert family_of_launcher("no-such-launcher", environ) is None
+
+
+def test_the_doctor_finds_a_launcher_of_another_mpi(tmp_path: Path) -> None:
+    (tmp_path / "mpiexec").write_text("#!/bin/sh\necho HYDRA build details\n")
+    (tmp_path / "mpiexec").chmod(0o755)
+    site = slurm_site()
+    arch = dataclasses.replace(site.arch(None), launcher=Launcher(name="mpiexec", options=()))
+    assert arch.mpi.provider == "site"
+    target = cast("Target", SimpleNamespace(site=site, arch=arch))
+    facts = dataclasses.replace(facts_of(site), environ={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    assert facts.mpi is not None
+    assert _launcher_of_other_mpi(target, facts, "arch") == []
+    other = dataclasses.replace(facts, mpi=dataclasses.replace(facts.mpi, family="openmpi"))
+    (seen,) = _launcher_of_other_mpi(target, other, "arch")
+    assert seen.state == "bad" and "`mpiexec`" in seen.message

@@ -186,3 +186,11 @@ def test_a_store_of_another_user_is_named_before_spack_runs(words: Words) -> Non
     found = blockers(request_for(site), facts_of(site, spack=spack))
     (problem,) = [one for one in found if "`/site/root/spack/store`" in one.message]
     words("spack", f"{problem.message}\n{problem.hint}")
+
+
+def test_a_shell_that_holds_a_job_is_told_that_it_is_not_on_its_node() -> None:
+    site = slurm_site()
+    facts = facts_of(site, job=None, environ={"SLURM_JOB_ID": "15"})
+    (problem,) = [one for one in blockers(request_for(site), facts) if one.kind == "outside-job"]
+    assert problem.message.startswith("you hold job 15, but this shell runs on ")
+    assert "`srun --overlap --pty bash`" in str(problem.hint)
