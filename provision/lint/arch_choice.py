@@ -47,7 +47,8 @@ def on_other_nodes(script: JobScript, site: Site) -> bool:
 def archs_for(script: JobScript, site: Site) -> tuple[Arch, ...]:
     """The archs of the site that the script may be for; all of them if it does not show it."""
     gpus = script.requests_gpus
-    by_name = tuple(arch for arch in site.archs if _matches(script, arch))
+    of_queue = tuple(arch for arch in site.archs if script.value("partition") in queues_of(arch))
+    by_name = tuple(arch for arch in of_queue or site.archs if _matches(script, arch)) or of_queue
     by_gpu = tuple(arch for arch in site.archs if arch.gpu is not None and gpus and _has_model(script, arch))
     plain = () if gpus or script.value("partition", "constraint") is not None else site.archs
     by_default = tuple(arch for arch in plain if arch.gpu is None and arch.job.constraint is None)
@@ -56,10 +57,9 @@ def archs_for(script: JobScript, site: Site) -> tuple[Arch, ...]:
 
 
 def _matches(script: JobScript, arch: Arch) -> bool:
-    """Whether the script names the partition, the queue or a feature of this arch."""
+    """Whether the script names a feature or a QOS of this arch."""
     own, asked = features(arch.job.constraint), features(script.value("constraint", "attrs", "system"))
-    by_qos = not own and script.value("qos") in {queue.name for queue in arch.queues}
-    return script.value("partition") in queues_of(arch) or bool(asked & own) or by_qos
+    return bool(asked & own) or (not own and script.value("qos") in {queue.name for queue in arch.queues})
 
 
 def _has_model(script: JobScript, arch: Arch) -> bool:

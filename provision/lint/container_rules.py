@@ -11,7 +11,11 @@ from provision.lint.job_script import JobScript
 from provision.lint.launch_rules import starts_several
 from provision.lint.rule import Found, error, warning
 from provision.lint.shell_lines import Command, Line, base
+from provision.profile.site import Site
 
+# What puts the Python of an overlay on PATH.
+SET_UP = re.compile(r"--overlay.*((source|\.) \S+|conda\S* (run|activate)|/python)", re.DOTALL)
+PULLED = re.compile(r"tensorflow_([\w.-]+)\.sif")
 STARTS = re.compile(r"\b(apptainer|singularity)\b.{0,2000}\b(exec|run|shell)\b", re.DOTALL)
 # The long options that take no value in the next word.
 SWITCHES = re.compile(
@@ -48,7 +52,9 @@ def overlay_rw(job: JobScript) -> Found:
 def container_gpu(job: JobScript) -> Found:
     """A container without `--nv` in a job with GPUs."""
     passed = {"SINGULARITY_NV", "APPTAINER_NV", "SINGULARITY_NVCCLI", "APPTAINER_NVCCLI"} & set(job.variables)
-    for line, text in _starts(job) if job.gpus and not passed else ():
+    # GPUs of AMD are devices that a site binds into every container.
+    of_amd = re.search(r"rocm|amdgpu|lumi", job.text, re.IGNORECASE)
+    for line, text in _starts(job) if job.gpus and not passed and not of_amd else ():
         if not re.search(r"(?:^|\s)(--nv|--nvccli|--rocm)(?=\s|$)", text):
             yield (line,)
 
@@ -56,8 +62,30 @@ def container_gpu(job: JobScript) -> Found:
 @error("image-gpu", "the image `{0}` has no GPU support", "use a tag that ends in `-gpu`")
 def image_gpu(job: JobScript) -> Found:
     """An image without GPU support in a job with GPUs."""
-    for line, _ in _starts(job) if job.gpus else ():
-        yield from ((line, word) for word in map(job.filled, line.words) if sees_no_gpu(word))
+    for command in job.commands if job.requests_gpus else ():
+        if command.in_container:
+            # `apptainer pull docker://tensorflow/tensorflow:2.15.0` writes `tensorflow_2.15.0.sif`.
+            named = [(job.filled(word), PULLED.fullmatch(base(job.filled(word)))) for word in command.all_words]
+            images = [(word, f"tensorflow/tensorflow:{pulled[1]}" if pulled else word) for word, pulled in named]
+            yield from ((command.line, word) for word, image in images if sees_no_gpu(image))
+
+
+@error(
+    "container-setup",
+    "the image of `{0}` has no TensorFlow, and this {1}",
+    "`{2}`; `provision job overlay` makes such an overlay",
+)
+def container_setup(job: JobScript, site: Site) -> Found:
+    """The site's image without the overlay that has TensorFlow, or without its set-up file."""
+    box = site.container
+    if box is None or box.overlay is None or box.setup is None:
+        return
+    for line, text in _starts(job):
+        missing = "starts it without an overlay", f"{box.command} exec --overlay {box.overlay}:ro …"
+        if "--overlay" in text or "OVERLAY" in job.text:
+            missing = f"does not read `{box.setup}`, by which the overlay's Python is found", f"source {box.setup} && …"
+        if base(box.image) in text and re.search(r"\bpython", text) and not SET_UP.search(text):
+            yield line, site.name, *missing
 
 
 @error(

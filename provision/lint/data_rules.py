@@ -106,20 +106,16 @@ def _is_random(script: Script, call: ast.Call) -> bool:
         return False
     first = call.args[0]
     parts = first.elts if isinstance(first, ast.Tuple) else [first]
-    values = (
-        value
-        for part in parts
-        for value in (script.assigned.get(part.id, [part]) if isinstance(part, ast.Name) else [part])
-    )
+    values = [value for part in parts for value in script.sources(part)]
     return all(isinstance(value, ast.Call) and RANDOM.fullmatch(dotted(value.func)) for value in values)
 
 
 def _by_size(node: ast.expr, script: Script) -> bool:
     """Whether a value depends on the number of ranks."""
-    names = {last(part) for part in ast.walk(node)}
-    return "size" in names | {
-        last(part) for name in names for value in script.assigned.get(name, ()) for part in ast.walk(value)
-    }
+    names = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
+    return any(
+        last(part) == "size" for one in (node, *names) for value in script.sources(one) for part in ast.walk(value)
+    )
 
 
 def _for_something_else(script: Script, call: ast.Call) -> bool:
@@ -158,7 +154,11 @@ def downloads_on_nodes(program: Training, site: Site, script: JobScript | None) 
     """Data or weights that are fetched on nodes without internet."""
     proxied = {name.lower() for name in script.variables} & {"http_proxy", "https_proxy"} if script else set()
     where = site.network.where_to_download or "a machine with internet"
-    for one in program.downloads if site.network.compute == "no" and not proxied else ():
+    unset = (
+        {word for command in script.commands if command.name == "unset" for word in command.words} if script else set()
+    )
+    alone = site.network.compute == "no" or (site.network.compute == "proxy" and "https_proxy" in unset)
+    for one in program.downloads if alone and not proxied else ():
         yield Shown(one.line, one.fetch), site.name, one.what, fetch_command(one, site), where
 
 
@@ -214,8 +214,5 @@ def _imported(script: Script, name: str) -> bool:
 
 def _address(script: Script, node: ast.expr | None) -> bool:
     """Whether a value is an address on the internet, as far as it is written in the script."""
-    if isinstance(node := first_part(node), ast.Name):
-        values = script.assigned.get(node.id, [])
-        node = first_part(values[0]) if len(values) == 1 else None
-    text = value_of(node)
-    return isinstance(text, str) and text.startswith(("http://", "https://", "ftp://"))
+    sources = script.sources(start) if (start := first_part(node)) else ()
+    return any(re.match("(https?|ftp)://", str(value_of(first_part(source)) or "")) for source in sources)

@@ -24,7 +24,7 @@ FUNCTIONS = {"rank", "size", "local_rank", "local_size", "cross_rank", "cross_si
 SLURM_NUMBERS = {"SLURM_PROCID": "rank", "SLURM_LOCALID": "local_rank", "SLURM_NTASKS": "size"}
 USED_AS_NUMBER = (ast.Compare, ast.BinOp, ast.If, ast.IfExp, ast.BoolOp, ast.UnaryOp, ast.Subscript, ast.FormattedValue)
 WRITE_FILES = ("ModelCheckpoint", "BackupAndRestore", "TensorBoard", "CSVLogger")
-SUMMARIES = ("FileWriter", "create_file_writer", "SummaryWriter")
+SUMMARIES = ("FileWriter", "create_file_writer", "SummaryWriter", "SummarySaverHook")
 LOGS = (*SUMMARIES, "TensorBoard", "CSVLogger")
 OF_MODEL = ("model", "saver", "checkpoint", "ckpt", "net")
 
@@ -111,6 +111,25 @@ def horovod_not_imported(program: Training) -> Found:
         yield from [(node,) for node in script.of(ast.Attribute) if dotted(node) in names][:1]
 
 
+@error(
+    "shard-by-local-rank",
+    "`local_rank()` counts the ranks of one node, but `size()` those of all nodes: on more nodes, some data are read by nobody",
+    "`shard(hvd.size(), hvd.rank())`",
+)
+def shard_by_local_rank(program: Training) -> Found:
+    """Data that are split by the local rank into as many parts as there are ranks on all nodes."""
+    script = program.script
+    for call in script.methods("shard"):
+        parts = [given(call, name, place) for place, name in enumerate(("num_shards", "index"))]
+        count, index = (
+            ({last(part) for value in script.sources(one) for part in ast.walk(value)} for one in parts if one)
+            if all(parts)
+            else (set(), set())
+        )
+        if "local_rank" in index and "local_size" not in count:
+            yield (call,)
+
+
 # Who writes
 
 
@@ -173,7 +192,7 @@ def all_ranks_save_in_session(program: Training) -> Found:
 def _writes(call: ast.Call) -> bool:
     """Whether a call writes files of a training: checkpoints, weights, summaries."""
     name = last(call)
-    if name in (*WRITE_FILES, *SUMMARIES):
+    if name in (*WRITE_FILES, *SUMMARIES, "CheckpointSaverHook"):
         return bool(arguments(call))
     if not isinstance(call.func, ast.Attribute):
         return False

@@ -10,7 +10,6 @@ import ast
 import re
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import NamedTuple
 
 from provision.knowledge.whole_numbers import whole_number
 from provision.lint.directive_options import read_options
@@ -43,14 +42,6 @@ class Start:
     command: Command
 
 
-class Launch(NamedTuple):
-    """A line that starts ranks: the launcher, and what stands behind it."""
-
-    line: Line
-    launcher: str
-    text: str
-
-
 @dataclass(kw_only=True)
 class JobScript:
     """A job script: its directives, its command lines and its variables."""
@@ -61,6 +52,8 @@ class JobScript:
     interpreter: str = ""
     """The name of the program behind `#!`, such as `bash`; empty if the first line does not name one."""
     options: dict[str, Setting] = field(default_factory=dict)
+    hetjob: Line | None = None
+    """Where the second component of a heterogeneous job begins. The options are those of the first."""
     late: list[Line] = field(default_factory=list)
     comments: list[Line] = field(default_factory=list)
     lines: list[Line] = field(default_factory=list)
@@ -136,19 +129,15 @@ class JobScript:
         return self.text.split("\n")[line.number - 1][:1].isspace()
 
     @cached_property
-    def launches(self) -> tuple[Launch, ...]:
-        """The lines that start ranks."""
-        first: dict[int, Launch] = {}
-        for command in self.commands:
-            if command.launcher is not None:
-                launcher, words = command.launcher
-                first.setdefault(command.line.number, Launch(command.line, launcher, " ".join(words)))
-        return tuple(first.values())
+    def launches(self) -> tuple[Command, ...]:
+        """The commands that start ranks, one of each line."""
+        last_first = (command for command in reversed(self.commands) if command.launcher)
+        return tuple(reversed({command.line.number: command for command in last_first}.values()))
 
     @cached_property
     def modules(self) -> tuple[tuple[Line, str], ...]:
         """Every module that the script loads, with its line."""
-        return tuple((command.line, name) for command in self.commands for name in _loaded(command.plain))
+        return tuple((command.line, name) for command in self.commands for name in loaded_by(command.plain))
 
     def does(self, *words: str) -> int | None:
         """The line of the first command that begins with these words, not counting options between them."""
@@ -194,7 +183,7 @@ class JobScript:
         return match[0] if match[3] is None else match[3]
 
 
-def _loaded(words: tuple[str, ...]) -> tuple[str, ...]:
+def loaded_by(words: tuple[str, ...]) -> tuple[str, ...]:
     """The modules that a command without its options loads."""
     program, verb = words[:1], words[1:2]
     if program == ("ml",) and verb not in (("purge",), ("reset",), ("list",), ("use",), ("unload",), ("swap",)):
@@ -227,7 +216,7 @@ def _program(command: Command) -> str | None:
             elif not after.startswith("-"):
                 return after if not after.startswith(("<", ">", "/dev/")) else None
         return None
-    runs = command.launcher[1] if command.launcher else words[:1]
+    runs = command.launched[1:] or words[:1]
     return next((word for word in runs if word.endswith(".py") and "=" not in word), None)
 
 
@@ -253,7 +242,9 @@ def read_script(text: str, name: str) -> JobScript:
         if line.number > last_for_cobalt if script.scheduler == "cobalt" else begun or indented:
             script.late.append(line)
             continue
-        for key, value in read_options(line.text.removeprefix(prefix), script.scheduler):
+        if script.scheduler == "slurm" and line.text.split()[1] in ("hetjob", "packjob"):
+            script.hetjob = script.hetjob or line
+        for key, value in () if script.hetjob else read_options(line.text.removeprefix(prefix), script.scheduler):
             script.options[key] = Setting(value=value, number=line.number, text=line.text)
     return script
 

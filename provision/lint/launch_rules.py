@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import OMP
-from provision.lint.job_script import JobScript, Launch
+from provision.lint.job_script import JobScript
 from provision.lint.rule import Found, error, warning
 from provision.lint.shell_lines import Command
+from provision.lint.training_script import Training
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 
@@ -58,20 +59,37 @@ def srun_cpus(job: JobScript) -> Found:
 
 
 @error(
+    "export-none",
+    "`--export={0}` is passed on by srun: the ranks have neither the modules nor the PATH of the script",
+    "remove the option, or put `unset SLURM_EXPORT_ENV` before srun",
+)
+def export_none(job: JobScript) -> Found:
+    """An environment that srun does not pass on."""
+    value = job.value("export")
+    passed = "ALL" in (value or "ALL").upper().split(",") or "SLURM_EXPORT_ENV" in job.text
+    by_srun = [one for one in job.launches if one.launcher == "srun" and "--export" not in one.text]
+    if by_srun and not passed:
+        yield job.line_of("export"), value
+
+
+@error(
     "on-service-node",
     "this runs on the service node, whose CPU differs: TensorFlow fails with `Illegal instruction`",
     "put `aprun -n 1 -N 1` before the command",
 )
-def on_service_node(job: JobScript, site: Site) -> Found:
+def on_service_node(job: JobScript, site: Site, training: Training | None) -> Found:
     """A program that runs on the service node instead of a compute node."""
     launched = {launch.line.number for launch in job.launches}
-    for line in job.lines if site.scheduler.script_on == "service-node" else ():
-        if re.match(r"(\S*/)?python[0-9.]*\s", line.text) and line.number not in launched:
+    others = site.scheduler.script_on != "service-node" or (training is not None and not training.uses_tensorflow)
+    for line in job.lines if not others else ():
+        without = re.search(r" -[cm] ", line.text) and not re.search("tensorflow|keras|horovod", line.text)
+        if re.match(r"(\S*/)?python[0-9.]*\s", line.text) and line.number not in launched and not without:
             yield (line,)
 
 
-def _other_ranks(job: JobScript) -> Iterator[tuple[Launch, str, int, int, str]]:
-    """The launchers that start another number of ranks than is requested: the option, that number, the right one, and why."""
+@error("ranks", "{0}", "`{1}`, or request more in the directives")
+def ranks(job: JobScript) -> Found:
+    """A launcher that starts more ranks than the directives request."""
     for launch in job.launches:
         launcher, text = launch.launcher, launch.text
         given = re.search(r"(?:^|\s)(?:-np?|--np|--ntasks)[ =](\d{1,15})(?=\s|$)", text)
@@ -82,35 +100,20 @@ def _other_ranks(job: JobScript) -> Iterator[tuple[Launch, str, int, int, str]]:
         nodes = int(own_nodes) if own_nodes else job.nodes
         per_node = int(each) if each else None if own_nodes else job.number("ntasks-per-node")
         # A line that names hosts, allows more ranks than tasks, or starts several programs does so on purpose.
-        own = own_nodes or has(text, r"--?(hosts?|hostfile|machinefile|oversubscribe|H|f)\b|:(?=\s)")
+        own = own_nodes or has(text, r"--?(hosts?|hostfile|machinefile|oversubscribe|H|f|(het|pack)-group)\b|:(?=\s)")
         by_tasks = job.scheduler == "slurm" and launcher in ("srun", "mpirun", "mpiexec") and not own
         wanted = nodes * per_node if per_node is not None else job.number("ntasks") if by_tasks else None
-        ranks = int(given[1])
-        if wanted is not None and ranks != wanted:
+        if wanted is not None and int(given[1]) > wanted:
             product = f"{nodes} nodes × {per_node} ranks per node are {wanted}" if per_node is not None else ""
-            differs = f"{ranks} rank{'s' * (ranks > 1)}, but {product or f'the job requests {wanted} tasks'}"
-            yield launch, given[0].strip().replace(given[1], str(wanted)), ranks, wanted, differs
-
-
-@error("ranks", "{0}", "`{1}`, or request more in the directives")
-def ranks(job: JobScript) -> Found:
-    """A launcher that starts another number of ranks than the directives request."""
-    yield from ((launch.line, why, right) for launch, right, ranks, wanted, why in _other_ranks(job) if ranks > wanted)
-
-
-@warning("fewer-ranks", "{0}: the rest of the nodes is not used", "`{1}`")
-def fewer_ranks(job: JobScript) -> Found:
-    """A launcher that starts fewer ranks than the directives request."""
-    for launch, right, number, wanted, why in _other_ranks(job) if len(job.launches) == 1 else ():
-        if number < wanted:
-            yield launch.line, why, right
+            why = f"{given[1]} rank{'s' * (int(given[1]) > 1)}, but {product or f'the job requests {wanted} tasks'}"
+            yield launch.line, why, given[0].strip().replace(given[1], str(wanted))
 
 
 def starts_several(job: JobScript, command: Command) -> bool:
     """Whether a launcher certainly starts more than one rank of a command."""
-    if command.launcher is None or "array" in job.options:
+    if not command.launcher or "array" in job.options:
         return False
-    launcher, text, tasks = command.launcher[0], " ".join(command.launcher[1]), job.tasks or 1
+    launcher, text, tasks = command.launcher, command.text, job.tasks or 1
     given = re.search(r"(?:^|\s)(?:-np?|--np|--n|--ntasks)(?:[ =]|(?=\d))(\S+)", text)
     if given:
         number = given[1].strip("\"'")
@@ -124,16 +127,13 @@ def starts_several(job: JobScript, command: Command) -> bool:
     return launcher in ("srun", "mpirun", "mpiexec") and job.scheduler == "slurm" and tasks > 1
 
 
-def _of_site(job: JobScript, archs: Sequence[Arch]) -> tuple[str, list[Launch], list[Launch]]:
+def _of_site(job: JobScript, archs: Sequence[Arch]) -> tuple[str, list[Command], list[Command]]:
     """The launcher of all these archs, and the lines that start ranks: by the MPI of the site, and by another one."""
     names = {arch.launcher.name for arch in archs}
-    name, cray = next(iter(names), ""), any(arch.compiler.cxx == "CC" for arch in archs)
+    name = next(iter(names), "")
     known = ("horovodrun", *PROGRAMS.get(name, (name,)))
-    foreign = [
-        launch
-        for launch in job.launches
-        if launch.launcher not in known and (cray or launch.launcher == "aprun") and "singularity" not in launch.text
-    ]
+    contained = re.compile(r"singularity|apptainer|shifter")
+    foreign = [one for one in job.launches if one.launcher not in known and not contained.search(one.text)]
     foreign = [] if name == "none" else foreign
     own = [launch for launch in job.launches if launch not in foreign and launch.launcher != "horovodrun"]
     return (name, own, foreign) if len(names) == 1 else ("", [], [])
@@ -141,7 +141,7 @@ def _of_site(job: JobScript, archs: Sequence[Arch]) -> tuple[str, list[Launch], 
 
 @warning(
     "other-launcher",
-    "`{0}` does not start ranks with the MPI of `{1}`; its launcher is `{2}`",
+    "the profile of `{1}` starts ranks with `{2}`; `{0}` may start them with another MPI, or on one node only",
     "`{2} …`",
 )
 def other_launcher(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
@@ -151,14 +151,19 @@ def other_launcher(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found
         yield launch.line, launch.launcher, site.name, PROGRAMS.get(name, (name,))[0]
 
 
-def _pals_launches(job: JobScript, archs: Sequence[Arch]) -> list[Launch]:
+def _pals_launches(job: JobScript, archs: Sequence[Arch]) -> list[Command]:
     """The lines that start several ranks by PALS, whose defaults place and bind them wrongly."""
     name, own, _ = _of_site(job, archs)
-    several = [launch for launch in own if int(option(launch.text, "-np?", "[ =]?") or 0) > 1]
+    several = [launch for launch in own if int(option(launch.text, "-np?", "[ =]?") or 0) > 1 and _is_python(launch)]
     return several if name == "mpiexec-pals" else []
 
 
-PLACED = r"--?(ppn|hosts?|hostfile|rankfile)\b"
+PLACED = r"(--?(ppn|hosts?|hostfile|rankfile)|-N)\b"
+
+
+def _is_python(launch: Command) -> bool:
+    """Whether a launcher starts Python, whose TensorFlow has threads: other programs may want one CPU for each rank."""
+    return re.search(r"python|\.py\b", launch.text) is not None
 
 
 @warning(
@@ -180,7 +185,7 @@ def placement(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
 def one_cpu_by_pals(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
     """Ranks whose threads share one CPU."""
     for launch in _pals_launches(job, archs):
-        if has(launch.text, PLACED) and not has(launch.text, r"(--depth|-d|--cpu-bind)\b"):
+        if has(launch.text, PLACED) and not has(launch.text, r"(--depth|-d|--cpu-bind|-cc|--cc)\b"):
             yield (launch.line,)
 
 
@@ -204,8 +209,9 @@ def one_cpu_by_aprun(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Fou
 )
 def one_cpu_by_srun(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
     """Tasks with GPUs that get one CPU."""
-    asked = "cpus-per-task" in job.options or not job.gpus or not all(arch.job.cpus_per_task for arch in archs)
+    asked = {"cpus-per-task", "cpus-per-gpu"} & set(job.options) or not job.gpus
+    asked = asked or not all(arch.job.cpus_per_task for arch in archs)
     for launch in () if asked else _of_site(job, archs)[1]:
         own = has(launch.text, "-c|--cpus-per-task") or re.search(r"--cpu-bind|--exclusive|--overlap", launch.text)
-        if launch.launcher == "srun" and not own:
+        if launch.launcher == "srun" and not own and _is_python(launch):
             yield launch.line, archs[0].job.cpus_per_task

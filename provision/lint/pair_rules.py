@@ -6,20 +6,28 @@ import ast
 import re
 
 from provision.launch.rank_threads import INTER, INTRA
-from provision.lint.job_script import TOP, JobScript, Launch, Start
+from provision.lint.job_script import TOP, JobScript, Start
+from provision.lint.launch_rules import option
 from provision.lint.rule import Found, Shown, error, warning
-from provision.lint.shell_lines import Line
+from provision.lint.shell_lines import Command, Line
 from provision.lint.syntax import is_environ, value_of
+from provision.lint.together_rules import WRITTEN
 from provision.lint.training_script import Training
+from provision.profile.arch import Arch
+
+ALONE = "without a launcher this starts one process, which trains alone"
+RANKS_OF_ITS_OWN = r"(mpirun|mpiexec) .*((^| )(-n|-np|--np|--n)[ =]?([2-9]|\d\d)|host|-H |-f )"
+# A launcher in a container, with its options.
+INSIDE = re.compile(r"\b(mpirun|mpiexec|horovodrun)((\s+-\S+(\s+\d+\b)?)*)\s+")
 
 
 def _launched(start: Start | None) -> bool:
     """Whether a launcher starts the training script, or may start it in a way that is not understood."""
     # A function, a loop variable or another script may start it with a launcher.
-    return start is None or start.command.launcher is not None or start.command.all_words[0].startswith("$")
+    return start is None or start.command.launcher != "" or start.command.all_words[0].startswith("$")
 
 
-def _by_mpi(job: JobScript) -> list[Launch]:
+def _by_mpi(job: JobScript) -> list[Command]:
     """The lines that start ranks without srun and without Horovod's own launcher."""
     return [launch for launch in job.launches if launch.launcher in ("mpirun", "mpiexec", "aprun")]
 
@@ -27,31 +35,24 @@ def _by_mpi(job: JobScript) -> list[Launch]:
 @error(
     "slurm-number",
     "SLURM_PROCID is 0 in every process that {0} starts",
-    "start the ranks with srun, or use Horovod's number: `hvd.rank()`",
+    "start the ranks with srun, or use the number of MPI or Horovod: `hvd.rank()`",
 )
-def slurm_number(job: JobScript, program: Training) -> Found:
+def slurm_number(job: JobScript, training: Training | None) -> Found:
     """`SLURM_PROCID` under a launcher that is not srun."""
-    reads = [node for node in program.script.of(ast.Constant) if node.value in ("SLURM_PROCID", "SLURM_LOCALID")]
-    for launch in _by_mpi(job)[:1] if reads else ():
-        yield Shown(min(node.lineno for node in reads), launch.line.text), launch.launcher
-
-
-@error(
-    "slurm-number",
-    "SLURM_PROCID is 0 in every process that {0} starts",
-    "start the ranks with srun, or use MPI's number: `hvd.rank()`",
-)
-def slurm_number_in_job(job: JobScript) -> Found:
-    """A rank of Slurm in a job script under a launcher that is not srun."""
+    texts = training.script.texts if training else {}
     lines = [line for line in job.lines if re.search(r"SLURM_(PROCID|LOCALID)", line.text)]
-    for launch in _by_mpi(job) if lines else ():
-        yield Line(number=lines[0].number, text=f"{launch.launcher} …"), launch.launcher
+    for launch in _by_mpi(job)[:1]:
+        for name in sorted({"SLURM_PROCID", "SLURM_LOCALID"} & set(texts))[-1:]:
+            yield Shown(texts[name], launch.line.text), launch.launcher
+        if lines:
+            yield Line(number=lines[0].number, text=f"{launch.launcher} …"), launch.launcher
 
 
 @warning("threads-unread", "neither TensorFlow nor `{0}` reads `{1}`", "{2}")
 def threads_unread(job: JobScript, program: Training) -> Found:
     """Thread numbers that the training script does not read."""
-    names = [name for name in (INTER, INTRA) if name in job.variables]
+    written = any(WRITTEN.match(line.text) for line in job.comments)  # by us, for programs that read them and others
+    names = [name for name in (INTER, INTRA) if name in job.variables and not written]
     reads = {INTER, INTRA} & program.texts or any("intra_op_parallelism_threads" in name for name in program.names)
     if names and program.uses_tensorflow and not reads:
         number = f'int(os.environ["{INTRA}"])'
@@ -82,8 +83,10 @@ def mirrored_nodes(job: JobScript, program: Training, start: Start | None) -> Fo
 @error("horovod-tasks", "one task, but {0} GPUs: Horovod uses one GPU per task", "{1}")
 def horovod_tasks(job: JobScript, program: Training, start: Start | None) -> Found:
     """Horovod with one task and several GPUs."""
-    launcher = start.command.launcher[0] if start and start.command.launcher else None
-    own = launcher in ("mpirun", "mpiexec", "horovodrun") or "ntasks-per-gpu" in job.options
+    command = start.command if start else None
+    # Its number of ranks may be another one than that of the tasks.
+    own = "ntasks-per-gpu" in job.options or (command is not None and command.launcher == "horovodrun")
+    own = own or (command is not None and re.match(RANKS_OF_ITS_OWN, " ".join(command.launched)) is not None)
     if program.horovod and (job.tasks or 1) == 1 and job.gpus > 1 and job.scheduler == "slurm" and not own:
         fix = f"`--ntasks-per-node={job.gpus}`"
         if job.value("gpus"):
@@ -93,15 +96,21 @@ def horovod_tasks(job: JobScript, program: Training, start: Start | None) -> Fou
 
 @error(
     "no-launcher",
-    "the job has {0} tasks, but without a launcher this starts one process, which trains alone",
-    "{1}",
+    "the job has {0}, but {1}",
+    "{2}",
 )
 def no_launcher(job: JobScript, program: Training, start: Start | None) -> Found:
     """A script for several ranks that is started without a launcher."""
     together = program.horovod or program.multiworker_by_slurm
-    if start and together and not _launched(start) and (job.tasks or 1) > 1 and job.scheduler == "slurm":
-        line = start.command.line
-        yield line, job.tasks, f"`srun {line.text.strip()}`"[:200]
+    several = (job.tasks or 1) > 1 or job.nodes > 1
+    if start and together and not _launched(start) and several and job.scheduler != "none":
+        line, size = start.command.line, f"{job.tasks} tasks" if (job.tasks or 1) > 1 else f"{job.nodes} nodes"
+        launcher = {"slurm": "srun", "cobalt": "aprun -n RANKS -N RANKS_PER_NODE"}.get(
+            job.scheduler, "mpiexec -n RANKS"
+        )
+        inside = INSIDE.search(line.text)
+        how = f"`{inside[1]}` in a container starts ranks on one node only" if inside else ALONE
+        yield line, size, how, f"`{launcher} {INSIDE.sub('', line.text).strip()}`"[:200]
 
 
 @error(
@@ -150,8 +159,48 @@ def gpu_by_local_rank(job: JobScript, program: Training) -> Found:
     """A GPU chosen by local rank if each task sees one GPU."""
     line = _by_local_rank(program)
     bound = "none" not in (job.value("gpu-bind") or "") and "--gpu-bind=none" not in job.text
-    if line and bound and (job.value("gpus-per-task") or "").rpartition(":")[2] == "1":
+    if line and bound and _one_gpu_per_task(job) and not _by_mpi(job):
         yield (Shown(line, job.line_of("gpus-per-task").text),)
+
+
+def _one_gpu_per_task(job: JobScript) -> bool:
+    return (job.value("gpus-per-task") or "").rpartition(":")[2] == "1"
+
+
+@error(
+    "mpirun-gpus",
+    "mpirun starts one task of Slurm on each other node, whose ranks then share one GPU",
+    "`--gpus-per-node={0}` instead of `--gpus-per-task`, or start the ranks with srun",
+)
+def mpirun_gpus(job: JobScript) -> Found:
+    """GPUs that are bound to tasks, where mpirun starts all ranks of a node in one task."""
+    launched = [launch for launch in job.launches if launch.launcher in ("mpirun", "mpiexec")]
+    if launched and _one_gpu_per_task(job) and job.ranks_per_node > 1 and job.nodes > 1:
+        yield job.line_of("gpus-per-task"), job.ranks_per_node
+
+
+@warning(
+    "gpu-not-pinned",
+    "each of the {0} ranks of a node sees all GPUs, and takes the memory of all",
+    "`tf.config.set_visible_devices(gpus[hvd.local_rank()], 'GPU')` before the first use of a GPU",
+)
+def gpu_not_pinned(job: JobScript, program: Training, start: Start | None, archs: tuple[Arch, ...]) -> Found:
+    """Ranks that share the GPUs of a node, in a program that chooses none."""
+    if start is None or not start.command.launcher or not program.horovod or not program.is_whole:
+        return
+    text = start.command.text
+    chooses = {
+        "set_visible_devices",
+        "visible_device_list",
+        "experimental_set_visible_devices",
+        "device",
+    } & program.names
+    by_variable = "CUDA_VISIBLE_DEVICES" in program.texts or "CUDA_VISIBLE_DEVICES" in job.text
+    bound = _one_gpu_per_task(job) or re.search(r"gpu-bind|gpus-per-task|\.sh\b", text) or "gpu-bind" in job.options
+    ranks = int(option(text, "--ppn|-ppn|-N|--ntasks-per-node", "[ =]?") or job.ranks_per_node)
+    gpus = job.gpus or (archs[0].gpu.per_node if job.scheduler == "pbs" and archs and archs[0].gpu else 0)
+    if program.trains and program.uses_tensorflow and not (chooses or by_variable or bound) and min(ranks, gpus) > 1:
+        yield start.command.line, ranks
 
 
 @error(

@@ -75,15 +75,25 @@ class Command:
         return base(self.words[0])
 
     @cached_property
-    def launcher(self) -> tuple[str, tuple[str, ...]] | None:
-        """The launcher that starts its program on the nodes, with the words behind it; None if it has none."""
+    def launched(self) -> tuple[str, ...]:
+        """The launcher that starts its program on the nodes, and the words behind it; empty if it has none."""
         for index, word in enumerate(self.all_words):
             name = re.sub(r"^(mpirun|mpiexec)\.\w+$|^orterun$", lambda match: match[1] or "mpirun", base(word))
             if name in LAUNCHERS:
-                return name, self.all_words[index + 1 :]
+                return name, *self.all_words[index + 1 :]
             if not (ASSIGNMENT.fullmatch(word) or word in ("env", "numactl") or word.startswith("-")):
-                return None  # the words behind it are not names of programs
-        return None
+                return ()  # the words behind it are not names of programs
+        return ()
+
+    @property
+    def launcher(self) -> str:
+        """The name of its launcher; empty if it has none."""
+        return self.launched[0] if self.launched else ""
+
+    @cached_property
+    def text(self) -> str:
+        """The words behind its launcher."""
+        return " ".join(self.launched[1:])
 
     @property
     def in_container(self) -> bool:

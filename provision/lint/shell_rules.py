@@ -9,19 +9,27 @@ from itertools import pairwise
 from provision.lint.job_script import JobScript
 from provision.lint.rule import Found, advice, error, warning
 from provision.lint.shell_lines import Command, Line
-from provision.schedulers import TITLES
 
 BLANK = re.compile(
     r"<[A-Za-z][A-Za-z0-9 _-]*>|\bNetID\b|\bnn[XxYyKk]{2,}k\b|\b[Yy][Oo][Uu][Rr][_-][A-Za-z_]+|\bCHANGE_?ME\b|\bTODO\b|\bXXX+\b"
     r"|(?<==)\"?\?\"?(?=\s|$)|(?<==)\.\.\.(?=\s|$)|\bexample-(?:partition|constraint|account|queue)\b"
-    r"|/path/to(?:/[\w.-]*)*|\bexample_proxy[\w.]{0,80}|\byourusername\b|\bMyProject\b"
+    r"|/path/to(?:/[\w.-]*)*|\bexample_proxy[\w.]{0,80}|\byourusername\b|(?<![\w${])MyProject\b(?!=)"
 )
+COMMENT = re.compile(r"\s#.*")
+# What Slurm reads as the values of options. It does not replace variables in directives.
+TIME = r"(\d+-)?\d+(:\d+){0,2}|UNLIMITED|INFINITE"
+NUMBER, MEMORY = r"\d+", r"\d[\d.]*[KMGTkmgt]?[Bb]?"
+VALUES = {
+    "nodes": r"\d+[km]?([-:,]\d+[km]?)*",
+    "time": TIME,
+    **dict.fromkeys(("mem", "mem-per-cpu", "mem-per-gpu"), MEMORY),
+    **dict.fromkeys(("ntasks", "ntasks-per-node", "cpus-per-task", "cpus-per-gpu"), NUMBER),
+}
 CACHES = ("APPTAINER_CACHEDIR", "SINGULARITY_CACHEDIR", "APPTAINER_TMPDIR", "PIP_CACHE_DIR", "KERAS_HOME")
 # A line that was meant to be a directive. `##SBATCH` is the usual way to switch one off, so it is not among them.
 LOST = re.compile(
     r"#\s+(SBATCH|PBS|COBALT)\s+-{1,2}\w|#(sbatch|Sbatch|SBACTH|SBTACH|SABTCH|SBATH|SBATC|pbs|cobalt)\s+-{1,2}\w"
 )
-STOPS = re.compile(r"^[ \t]*set -\S*e|^[ \t]*set -o errexit|^[ \t]*trap .* ERR", re.MULTILINE)
 # Commands whose failure changes nothing for those behind them.
 QUIET = {
     *("echo", "printf", "date", "hostname", "set", "export", "unset", "ulimit", "exit", "wait", "sleep"),
@@ -52,31 +60,42 @@ def no_interpreter(job: JobScript) -> Found:
         yield (Line(number=1, text=job.text.split("\n", 1)[0].strip()),)
 
 
-@advice(
-    "goes-on",
-    "the script continues after a command that failed",
-    "put `set -euo pipefail` before the first command",
-)
-def goes_on(job: JobScript) -> Found:
-    """A script that continues after a command that failed."""
-    harmless = (("module", "purge"), ("module", "reset"), ("module", "list"))
-    commands = [
-        one for one in job.commands if one.name not in QUIET and one.words[:2] not in harmless and not one.within
-    ]
-    # The last command ends the job with its own status; only a failure of another goes unseen.
-    several = len({command.line.number for command in commands}) > 1
-    if several and job.scheduler != "none" and job.is_sh and not STOPS.search(job.text):
-        yield (commands[0].line,)
-
-
 @error("blank", "`{0}` is a placeholder", "replace it with your value")
 def blank(job: JobScript) -> Found:
     """A placeholder that was not replaced."""
     printed = {one.line.number for one in job.commands if one.name in ("echo", "printf", "cat", "usage", "die")}
-    for line in (*job.options.values(), *(line for line in job.lines if line.number not in printed)):
-        found = BLANK.search(line.text)
-        if found:
+    # The scheduler takes any text as the name of a job.
+    directives = [line for key, line in job.options.items() if key != "job-name"]
+    for line in (*directives, *(line for line in job.lines if line.number not in printed)):
+        found = BLANK.search(COMMENT.sub("", line.text))
+        if found and f"{found[0]}(" not in job.text:  # a function of that name
             yield line, found[0]
+
+
+@error(
+    "directive-value", "sbatch refuses `{0}` as the value of `{1}`", "`--{1}={2}`, with two dashes and without spaces"
+)
+def directive_value(job: JobScript) -> Found:
+    """A value of a directive that Slurm refuses, such as that of `--nodes = 1` and `-time=10`."""
+    for key, line in job.options.items() if job.scheduler == "slurm" else ():
+        if key in VALUES and not re.fullmatch(VALUES[key], line.value) and not BLANK.search(COMMENT.sub("", line.text)):
+            behind = re.search(rf"-{key}\s*=\s*([\w:.-]+)", line.text)
+            yield line, line.value, key, behind[1] if behind and re.fullmatch(VALUES[key], behind[1]) else "VALUE"
+
+
+@error("directive-value", "sbatch refuses `--{0}` with `--{1}`: they are mutually exclusive", "remove one of them")
+def two_memories(job: JobScript) -> Found:
+    """Memory that is requested in two ways."""
+    given = [key for key in ("mem", "mem-per-cpu", "mem-per-gpu") if key in job.options]
+    if job.scheduler == "slurm" and len(given) > 1:
+        yield job.line_of(given[1]), given[1], given[0]
+
+
+@advice("hetjob", "only the first component of this heterogeneous job is checked", "check the other components by hand")
+def hetjob(job: JobScript) -> Found:
+    """A heterogeneous job, of which the linter reads one component."""
+    if job.hetjob:
+        yield (job.hetjob,)
 
 
 @error("late-directive", "{0}", "{1}")
@@ -95,24 +114,17 @@ def late_directive(job: JobScript) -> Found:
 
 @warning(
     "lost-directive",
-    "this is a comment, so the scheduler does not read it",
-    "write `#{0}` without a space, or `##{0}` if it is meant to be off",
+    "the scheduler does not read this: {0}",
+    "write `#{1}` at the beginning of the line, or `##{1}` if it is meant to be off",
 )
 def lost_directive(job: JobScript) -> Found:
-    """A directive that is a comment because it is misspelt."""
+    """A directive that is a comment or a command because it is misspelt."""
     for line in job.comments:
-        lost = LOST.match(line.text)
-        if lost:
-            yield line, (lost[1] or "").upper() or ("PBS" if "pbs" in lost[2].lower() else "SBATCH")
-
-
-@error("unmarked-directive", "bash runs this as a command, and {0} it", "`#{1}`, at the top of the script")
-def unmarked_directive(job: JobScript) -> Found:
-    """A directive without `#`."""
-    reader = f"{TITLES[job.scheduler]} does not read" if job.scheduler != "none" else "no scheduler reads"
+        if lost := LOST.match(line.text):
+            yield line, "it is a comment", (lost[1] or "").upper() or ("PBS" if "pbs" in lost[2].lower() else "SBATCH")
     for command in job.commands:
         if command.words[0] in ("SBATCH", "PBS", "COBALT") and command.words[1:2] and command.words[1].startswith("-"):
-            yield command.line, reader, command.line.text
+            yield command.line, "bash runs it as a command", command.words[0]
 
 
 @error(

@@ -10,7 +10,7 @@ from provision.jobs.scheduler_request import batch_for
 from provision.lint.arch_choice import features, queues_of, unknown_features, unknown_queue
 from provision.lint.directive_options import write_directive
 from provision.lint.job_script import TOP, JobScript
-from provision.lint.rule import Found, advice, error, warning
+from provision.lint.rule import Found, Shown, advice, error, warning
 from provision.lint.shell_lines import Command
 from provision.lint.training_script import Training
 from provision.model.shape import Shape
@@ -21,26 +21,18 @@ from provision.profile.site import Site
 from provision.schedulers import TITLES
 
 # The keys of `[archs.<arch>.job]`, and the other numbers that a queue or a node can refuse: the options of a script that give
-# them, their names in a sentence, and what their rule finds.
+# them, and their names in a sentence.
 KEYS = {
-    "account": (("account",), "an account", "No account, or one that the site forbids"),
-    "partition": (("partition",), "a partition", "No partition or queue, or one that the site forbids"),
-    "qos": (("qos",), "a QOS", "No QOS, or one that the site forbids"),
-    "constraint": (
-        ("constraint", "attrs", "system"),
-        "a constraint",
-        "No constraint, or one that the queue does not have",
-    ),
-    "filesystems": (
-        ("filesystems", "licenses"),
-        "the file systems",
-        "No file systems, although the site requires them",
-    ),
-    "memory": (("mem", "mem-per-cpu", "mem-per-gpu"), "the memory", "No memory, or more than a node has"),
-    "time": (("time",), "a time limit", "No time, or more than the queue allows"),
-    "nodes": (("nodes",), "", "More or fewer nodes than the queue allows"),
-    "gpus": (("gres", "gpus", "gpus-per-node", "gpus-per-task"), "", "More GPUs than a node has"),
-    "cpus": (("cpus-per-task",), "", "More CPUs than a node has"),
+    "account": (("account",), "an account"),
+    "partition": (("partition",), "a partition"),
+    "qos": (("qos",), "a QOS"),
+    "constraint": (("constraint", "attrs", "system"), "a constraint"),
+    "filesystems": (("filesystems", "licenses"), "the file systems"),
+    "memory": (("mem", "mem-per-cpu", "mem-per-gpu"), "the memory"),
+    "time": (("time",), "a time limit"),
+    "nodes": (("nodes",), ""),
+    "gpus": (("gres", "gpus", "gpus-per-node", "gpus-per-task"), ""),
+    "cpus": (("cpus-per-task",), ""),
 }
 # What to write instead of a refused value: {0} is the directive with what the site accepts, {1} that value alone.
 FIXES = {
@@ -58,6 +50,7 @@ INSTALLS = re.compile(
     r"|(apptainer|singularity) (pull|build|exec|run) .{0,2000}?(docker|library|oras)://"
 )
 DOWNLOADS = re.compile(r"(wget|curl|aria2c) .{0,2000}?(https?|ftp)://|git clone .{0,500}?(https?://|git@)")
+HOME = r"\$\{?HOME\b|~/|/(global/|cluster/)?homes?/"
 LOCAL = re.compile(r"--no-index|--offline|install (-e )?\.|install \S+\.whl$|--no-deps \.|127\.0\.0\.1|localhost")
 
 
@@ -72,22 +65,12 @@ def scheduler(job: JobScript, foreign: Site) -> Found:
     yield job.line_of(*job.options), TITLES[job.scheduler], foreign, title or "none", title or "a shell"
 
 
-@advice(
-    "umask",
-    "PBS starts jobs with umask 0077, so no other user can read the files that the job writes",
-    "`umask 022`",
-)
-def umask(job: JobScript, site: Site) -> Found:
-    """Files that no other user can read."""
-    given = "umask" in job.options or any("umask" in line.text for line in job.lines)
-    if site.scheduler.name == "pbs" and not given:
-        yield (TOP,)
-
-
 @warning("folder", "PBS starts jobs in your home folder", '`cd "$PBS_O_WORKDIR"`')
 def folder(job: JobScript, site: Site) -> Found:
     """A job that starts in the home folder instead of the folder of its submission."""
-    if site.scheduler.name == "pbs" and not any(command.name == "cd" for command in job.commands):
+    relative = any(start.path[:1] not in "/~$" for start in job.starts())
+    relative = relative or any(word.startswith("./") for command in job.commands for word in command.all_words)
+    if site.scheduler.name == "pbs" and relative and not any(command.name == "cd" for command in job.commands):
         yield (TOP,)
 
 
@@ -102,27 +85,39 @@ def burst_buffer(job: JobScript, site: Site) -> Found:
         yield job.line_of("nodes"), job.nodes, site
 
 
-def _register(key: str, options: tuple[str, ...], title: str, finds: str) -> None:
+def _register(key: str, options: tuple[str, ...], title: str, *, only_warns: bool) -> None:
     """The rule about a key that the site may require or forbid, and that its queues and nodes may refuse."""
 
     def wanted(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
         value, site_has = job.value(*options), f"site `{site.name}`"
-        if key in site.scheduler.required and value is None:
+        # Cobalt's qsub prints a warning, and the job gets all file systems (ALCF, page on jobs of Theta).
+        softly = site.scheduler.name == "cobalt" and key == "filesystems"
+        if key in site.scheduler.required and value is None and softly is only_warns:
             fix = f"add `{write_directive(site, archs[0], key)}`, or give it on the command line"
             yield TOP, f"{site_has} requires {title} for every job, but the script gives none", fix
+        if only_warns:
+            return
         if key in site.scheduler.forbidden and value is not None:
             message = f"{site_has} forbids {title} in a job, but this one has `{value}`"
             yield job.line_of(*options), message, "remove it; the scheduler chooses"
 
     def refused(job: JobScript, site: Site, arch: Arch) -> Found:
-        yield from ((job.line_of(*options), *said) for subject, *said in _refused(job, site, arch) if subject == key)
+        for subject, *said in _refused(job, site, arch):
+            # A queue of Cobalt takes a job with fewer nodes, and counts the least number for it.
+            softly = site.scheduler.name == "cobalt" and key == "nodes" and "at least" in said[0]
+            if subject == key and softly is only_warns:
+                yield job.line_of(*options), *said
 
+    reasons = [f"No {title.partition(' ')[2]}, or one that the site forbids"] if title else []
+    reasons += [f"`{key}` that a queue or a node does not have"] if key in FIXES else []
     for check in (*((wanted,) if title else ()), *((refused,) if key in FIXES else ())):
-        error(key, "{0}", "{1}", finds)(check)
+        (warning if only_warns else error)(key, "{0}", "{1}", "; ".join(reasons))(check)
 
 
 for _key, _row in KEYS.items():
-    _register(_key, *_row)
+    _register(_key, *_row, only_warns=False)
+for _key in ("filesystems", "nodes"):
+    _register(_key, *KEYS[_key], only_warns=True)
 
 
 def _refused(job: JobScript, site: Site, arch: Arch) -> Iterator[tuple[str, str, str]]:
@@ -166,10 +161,11 @@ def _refused(job: JobScript, site: Site, arch: Arch) -> Iterator[tuple[str, str,
 def unknown_queues(job: JobScript, site: Site) -> Found:
     """A queue or QOS that the profile does not know."""
     names = ", ".join(f"`{name}`" for name in sorted({name for arch in site.archs for name in queues_of(arch)}))
+    reserved = job.scheduler == "pbs" and re.fullmatch(r"[RSM]\d+", job.value("partition") or "")
     slurm = "`sinfo -s` lists the partitions, `sacctmgr show qos format=name` the QOS"
     fix = slurm if job.scheduler == "slurm" else "`qstat -Q` lists the queues"
     for key, title in (("partition", "queue"), ("qos", "QOS")):
-        if unknown_queue(job, site, key):
+        if unknown_queue(job, site, key) and not reserved:
             yield job.line_of(key), site.name, title, job.value(key), names, fix
 
 
@@ -195,6 +191,16 @@ def _gpu_option(site: Site) -> str:
     return "`#SBATCH --gres=gpu:1`" if site.scheduler.gpus == "gres" else f"`#SBATCH --{site.scheduler.gpus}=1`"
 
 
+@error("arch-partition", "partition `{0}` has nodes of arch {1}, not of `{2}`", "`--arch {3}`, or {4}")
+def arch_partition(job: JobScript, site: Site, named: Arch | None) -> Found:
+    """A partition of another arch than the one that is named."""
+    partition = job.value("partition")
+    others = [arch.name for arch in site.archs if named and job.main() and partition in queues_of(arch)]
+    if named and others and named.name not in others and named.job.partition:
+        listed = " or ".join(f"`{name}`" for name in others)
+        yield job.line_of("partition"), partition, listed, named.name, others[0], f"`--partition={named.job.partition}`"
+
+
 @error("gpu-partition", "{0}", "{1}")
 def gpu_partition(job: JobScript, site: Site) -> Found:
     """GPUs and a partition that contradict each other."""
@@ -218,14 +224,18 @@ def no_gpus_requested(
     """Nodes with GPUs in a job that requests none."""
     partition, of_cpus = job.value("partition"), _partitions(site, gpus=False)
     of_gpus = partition in _partitions(site, gpus=True) - of_cpus
-    if not _knows_gpus(job, site) or job.requests_gpus or (of_gpus and of_cpus) or not all(arch.gpu for arch in archs):
-        return
-    wants = any(re.search(r"cuda|cudnn|nccl|-gpu\b", name, re.IGNORECASE) for _, name in job.modules)
-    wants = wants or any("--nv" in command.words for command in job.commands)
-    # A user waits for nodes with GPUs to train a model of TensorFlow.
-    trains = training is not None and training.uses_tensorflow and training.trains is not None
     hides = "CUDA_VISIBLE_DEVICES" in job.variables
-    if (wants and (named or partition is None)) or (of_gpus and trains and not hides):
+    if not _knows_gpus(job, site) or job.requests_gpus or (of_gpus and of_cpus) or hides:
+        return
+    trains = training if training and training.uses_tensorflow and training.trains is not None else None
+    wants = any(re.search(r"cuda|cudnn|nccl|-gpu\b", name, re.IGNORECASE) for _, name in job.modules)
+    wants = wants or any("--nv" in command.all_words for command in job.commands)
+    if all(arch.gpu for arch in archs):
+        found = (wants and (named or partition is None)) or (of_gpus and trains is not None)
+    else:  # the nodes may have none, but MirroredStrategy in such a container is for GPUs
+        mirrored = trains is not None and trains.mirrored
+        found = wants and any(arch.gpu for arch in site.archs) and partition is None and mirrored
+    if found:
         yield job.line_of("constraint", "partition"), _gpu_option(site)
 
 
@@ -291,5 +301,8 @@ def horovod_module(job: JobScript, site: Site, archs: tuple[Arch, ...], training
 def home_data(job: JobScript, site: Site, training: Training | None) -> Found:
     """Training data in the home folder."""
     for start in job.starts() if site.files.scratch and training is not None else ():
-        if re.search(r"--data[\w-]*[ =](\$\{?HOME\b|~/|/home/)", " ".join(start.command.words)[:4096]):
+        if re.search(rf"--data[\w-]*[ =]({HOME})", " ".join(start.command.words)[:4096]):
             yield start.command.line, site.files.scratch
+    for text, line in training.script.texts.items() if site.files.scratch and training else ():
+        if re.match(HOME, text):
+            yield Shown(line, text), site.files.scratch

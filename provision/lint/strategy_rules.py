@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import NamedTuple
 
 from provision.lint.rule import Found, advice, error
-from provision.lint.syntax import FUNCTIONS, Script, dotted, given, last
+from provision.lint.syntax import DEFINITIONS, Script, dotted, given, last, value_of
 from provision.lint.training_script import Training
 
 STRATEGIES = ("MirroredStrategy", "MultiWorkerMirroredStrategy", "CentralStorageStrategy")
@@ -25,23 +24,22 @@ def parameter_server(program: Training) -> Found:
     yield from [(call,) for call in program.script.calls if SERVERS.fullmatch(dotted(call.func))][:1]
 
 
-class Strategy(NamedTuple):
-    """The strategy of a script: the call that makes it, and its name."""
-
-    made: ast.Call
-    name: str
-
-
-def _strategy(script: Script) -> Strategy | None:
-    """The strategy that a script of one file makes and gives a name."""
-    made = script.calls_of(*STRATEGIES)
-    names = (name for name, values in script.assigned.items() if any(call in values for call in made))
-    name = None if any(module.startswith(".") for module in script.modules) else next(names, None)
-    return Strategy(made[0], name) if name is not None else None
+# Methods by which a program trains without `fit`, or hands the strategy to code that is not understood.
+OTHER_USES = {
+    *("run", "experimental_run_v2", "experimental_distribute_dataset", "distribute_datasets_from_function", "extended"),
+    *("experimental_set_strategy", "RunConfig", "Estimator", "train_distribute", "distribute_strategy"),
+}
 
 
-def _is_scope(node: ast.AST) -> bool:
-    return isinstance(node, ast.With) and any(last(item.context_expr) == "scope" for item in node.items)
+def _in_scope(script: Script, node: ast.AST, depth: int = 4) -> bool:
+    """Whether a node is run within the scope of a strategy, as far as it can be seen; True if it cannot."""
+    for outer in script.around(node):
+        if isinstance(outer, ast.With) and any(last(item.context_expr) == "scope" for item in outer.items):
+            return True
+        if isinstance(outer, DEFINITIONS):
+            calls = [] if isinstance(outer, ast.ClassDef) or outer.decorator_list else script.calls_of(outer.name)
+            return not calls or not depth or any(_in_scope(script, call, depth - 1) for call in calls)
+    return False
 
 
 @error(
@@ -51,51 +49,40 @@ def _is_scope(node: ast.AST) -> bool:
 )
 def outside_scope(program: Training) -> Found:
     """A model that is made outside the scope of its strategy."""
-    script, strategy = program.script, _strategy(program.script)
-    fits = script.methods("fit")
-    if strategy is None or not fits:
+    script, made = program.script, program.script.calls_of(*STRATEGIES)
+    if not made or not script.methods("fit") or OTHER_USES & (script.names | script.keywords) or not script.is_whole:
         return
-    # A strategy that is handed on, or used in another way than with `scope`, is used by code that is not understood:
-    # `run` and `experimental_distribute_dataset` are loops of the user's own.
-    uses = [node for node in script.of(ast.Name) if node.id == strategy.name and isinstance(node.ctx, ast.Load)]
-    handed = any(not isinstance(script.parents.get(id(node)), ast.Attribute) for node in uses)
-    methods = {node.attr for node in script.of(ast.Attribute) if dotted(node.value) == strategy.name}
-    if handed or methods & {"run", "experimental_run_v2", "experimental_distribute_dataset", "extended"}:
-        return
-    scopes = [node for node in script.of(ast.With) if _is_scope(node)]
-    if any(isinstance(part, ast.Call) and _makes_model(script, part) for scope in scopes for part in ast.walk(scope)):
-        return  # another model, for a comparison or after a restart
-    fitted = {dotted(call.func.value) for call in fits if isinstance(call.func, ast.Attribute)}
-    for node in script.of(ast.Assign):
-        late = node.lineno >= strategy.made.lineno and dotted(node.targets[0]) in fitted
-        if not late or not isinstance(node.value, ast.Call) or not _makes_model(script, node.value):
-            continue
-        outer = list(script.around(node))
-        # A function may be called within the scope, or from elsewhere.
-        in_function = any(isinstance(part, (*FUNCTIONS, ast.ClassDef)) for part in outer)
-        if not any(scope in outer for scope in scopes) and not (in_function and scopes):
-            yield node, strategy.name
-            return
-
-
-def _makes_model(script: Script, call: ast.Call) -> bool:
-    """Whether a call makes a Keras model, itself or in a function of the script."""
-    return last(call) in MODELS or any(
-        any(isinstance(part, ast.Call) and last(part) in MODELS for part in ast.walk(function))
-        and not any(_is_scope(part) for part in ast.walk(function))
-        for function in script.functions(last(call))
+    names = {name for name, values in script.assigned.items() if any(call in values for call in made)}
+    defined = {node.name for node in script.nodes if isinstance(node, DEFINITIONS)}
+    # Another function, such as one of a library, may enter the scope of a strategy that it is given.
+    handed = [
+        c
+        for c in script.calls
+        if {n.id for n in (*c.args, *(w.value for w in c.keywords)) if isinstance(n, ast.Name)} & names
+    ]
+    classes = [node.name for node in script.of(ast.ClassDef) if any(last(base) in MODELS for base in node.bases)]
+    models = [
+        call for call in script.calls if last(call) in (*MODELS, *classes) or ".applications." in dotted(call.func)
+    ]
+    if any(last(call) not in (*defined, "print") for call in handed) or any(_in_scope(script, one) for one in models):
+        return  # a model in the scope is trained, and another one is compared with it, or a part of it
+    late = (
+        one
+        for one in models
+        if one.lineno > made[0].lineno or any(isinstance(o, DEFINITIONS) for o in script.around(one))
     )
+    yield from ((one, min(names, default="strategy")) for one in list(late)[:1])
 
 
 def _fits(script: Script) -> tuple[list[ast.Call], int]:
     """The trainings under a strategy, and the last line of those before it: they have none, nor do the data sets up to there."""
-    strategy, fits = _strategy(script), script.methods("fit")
-    if strategy is None or "num_replicas_in_sync" in script.names:
+    made, fits = script.calls_of(*STRATEGIES), script.methods("fit")
+    if not made or "num_replicas_in_sync" in script.names:
         return [], 0
-    early = [call.lineno for call in fits if call.lineno < strategy.made.lineno]
-    if not early or any(isinstance(outer, ast.FunctionDef) for outer in script.around(strategy.made)):
+    early = [call.lineno for call in fits if call.lineno < made[0].lineno]
+    if not early or any(isinstance(outer, DEFINITIONS) for call in (made[0], *fits) for outer in script.around(call)):
         return fits, 0
-    return [call for call in fits if call.lineno > strategy.made.lineno], max(early)
+    return [call for call in fits if call.lineno > made[0].lineno], max(early)
 
 
 @advice(
@@ -105,10 +92,11 @@ def _fits(script: Script) -> tuple[list[ast.Call], int]:
 )
 def batch_of_all(program: Training) -> Found:
     """A batch of fixed size that a strategy divides among GPUs."""
-    fits, early = _fits(program.script)
-    batches = [call for call in program.script.methods("batch") if call.args and call.lineno > early]
-    fixed = [call for call in batches if isinstance(call.args[0], ast.Constant)]
-    fixed += [call for call in fits if isinstance(given(call, "batch_size"), ast.Constant)]
+    script = program.script
+    fits, early = _fits(script)
+    sizes = [(call, call.args[0]) for call in script.methods("batch") if call.args and call.lineno > early]
+    sizes += [(call, size) for call in fits if (size := given(call, "batch_size")) is not None]
+    fixed = [call for call, size in sizes if all(isinstance(value_of(value), int) for value in script.sources(size))]
     if fits and fixed:
         yield (fixed[0],)
 

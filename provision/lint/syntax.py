@@ -14,6 +14,7 @@ from provision.lint.imports import Import, read_imports
 RANK = re.compile(
     r"rank|chief|master|primary|is_root|root_|is_main|main_process|first_worker|procid|local_id|localid", re.IGNORECASE
 )
+ONE_RANK = re.compile(r"[\w.]*(size|world|ranks)\w*(\(\))? (==|<=) 1")
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 DEFINITIONS = (*FUNCTIONS, ast.ClassDef)
@@ -132,6 +133,21 @@ class Script:
                         values.setdefault(target.id, []).append(node.value)
         return values
 
+    def sources(self, node: ast.expr, depth: int = 4) -> list[ast.expr]:
+        """The expressions whose value this one may have: those assigned to a name, or given for an argument of a function."""
+        if not isinstance(node, ast.Name) or not depth:
+            return [node]
+        function = next((outer for outer in self.around(node) if isinstance(outer, FUNCTIONS)), None)
+        names = [argument.arg for argument in function.args.args] if function else []
+        values = list(self.assigned.get(node.id, ()))
+        if function and node.id in names:
+            place, defaults = names.index(node.id), function.args.defaults
+            passed = [given(call, node.id, place) for call in self.calls_of(function.name)]
+            default = place - len(names) + len(defaults)
+            values = [value for value in passed if value is not None]
+            values += defaults[default : default + 1] if default >= 0 and (None in passed or not passed) else []
+        return [source for value in values for source in self.sources(value, depth - 1)] or [node]
+
     @cached_property
     def bound(self) -> set[str]:
         """Every name that the script defines in any way."""
@@ -220,8 +236,13 @@ class Script:
             if self._left_before(outer, inner):
                 return True
             match outer:
-                case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) if inner is not test:
-                    chosen = self.by_rank(test)
+                case (
+                    ast.If(test=test, orelse=other)
+                    | ast.IfExp(test=test, orelse=other)
+                    | ast.While(test=test, orelse=other)
+                ) if inner is not test:
+                    in_else = inner in other if isinstance(other, list) else inner is other
+                    chosen = self.by_rank(test) or (not in_else and ONE_RANK.fullmatch(ast.unparse(test)) is not None)
                 case ast.BoolOp() | ast.DictComp() | ast.ListComp() | ast.Match() | ast.Dict():
                     chosen = self.by_rank(outer)
                 case ast.Call(func=func) if inner is not func:  # `run_on_chief(…)`
@@ -253,6 +274,8 @@ class Script:
 
     def _called_on_some_ranks(self, function: ast.FunctionDef | ast.AsyncFunctionDef, depth: int) -> bool:
         calls = [call for call in self.calls_of(function.name) if function not in list(self.around(call))]
+        if function.name == "main" and not calls and "run" in self.called:
+            return False  # `tf.app.run()`
         if not calls or not depth or function.decorator_list:
             return True  # it is called from elsewhere, or not at all
         return all(self.on_some_ranks(call, depth - 1) for call in calls)

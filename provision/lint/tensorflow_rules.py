@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from provision.lint.rule import Found, Shown, error, warning
-from provision.lint.syntax import Script, dotted, given, is_environ, last, unpacks, value_of
+from provision.lint.syntax import Script, dotted, given, is_environ, last, number_of, unpacks, value_of
 from provision.lint.training_script import Training
 
 MONITORED = ("MonitoredTrainingSession", "MonitoredSession", "SingularMonitoredSession")
@@ -150,15 +150,9 @@ def _ordered_callbacks(script: Script) -> Iterator[tuple[list[ast.expr], list[st
 
 
 def _appended(script: Script, assigned: ast.AST | None) -> list[ast.expr]:
-    """The items that are appended to a named list until the name is assigned again."""
-    if not isinstance(assigned, ast.Assign) or not isinstance(assigned.targets[0], ast.Name):
-        return []
-    name, first = assigned.targets[0].id, assigned.lineno
-    again = min(
-        (n.lineno for n in script.of(ast.Assign) if n.lineno > first and last(n.targets[0]) == name), default=None
-    )
-    calls = [call for call in script.methods("append") if dotted(call.func) == f"{name}.append" and call.args]
-    calls = [call for call in calls if first < call.lineno and (again is None or call.lineno < again)]
+    """The items that are appended to a named list."""
+    name = last(assigned.targets[0]) if isinstance(assigned, ast.Assign) else ""
+    calls = [call for call in script.methods("append") if name and dotted(call.func) == f"{name}.append" and call.args]
     return [call.args[0] for call in sorted(calls, key=lambda call: call.lineno)]
 
 
@@ -217,3 +211,39 @@ def softmax_twice(program: Training) -> Found:
     of_class = {script.class_of(end) for end in ends}
     logits = [word for word in logits if ends and (script.class_of(word) is None or script.class_of(word) in of_class)]
     yield from [(word.value,) for word in logits[:1]]
+
+
+# A text that a reader was to replace: `<job_id to load checkpoints from>`.
+BLANK = re.compile(
+    r"(?:^|.*/)<(?=[^<>]*[ _])[^<>]*(?<![A-Za-z])(your|job|id|path|project|user|name|folder|dir)(?![A-Za-z])[^<>]*>"
+)
+
+
+@error("blank", "`{0}` is a placeholder", "replace it with your value")
+def blank_in_program(program: Training) -> Found:
+    """A placeholder in a training script that was not replaced."""
+    script = program.script
+    for node in script.of(ast.Constant):
+        value = node.value if isinstance(node.value, str) else ""
+        if BLANK.match(value[:300]) and not isinstance(script.parents.get(id(node)), ast.Expr | ast.JoinedStr):
+            outer = next((last(one) for one in script.around(node) if isinstance(one, ast.Call)), "")
+            if not re.search(r"print|add_argument|Error|exit|log|warn|info|write|format", outer):
+                yield node, value[:100]
+
+
+@warning(
+    "exit-unread",
+    "nobody reads the {1} that `{0}` returns: the job ends as if it had trained",
+    "`sys.exit({0}())`",
+)
+def exit_unread(program: Training) -> Found:
+    """A failure that the main function returns, and that does not end the job with a failure."""
+    script = program.script
+    body = [part for node in script.nodes[:1] for part in getattr(node, "body", ())]
+    body += [part for node in body if isinstance(node, ast.If) for part in node.body]
+    for call in (node.value for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
+        for function in script.functions(last(call)):
+            codes = [n.value for n in ast.walk(function) if isinstance(n, ast.Return)]
+            failed = [code for code in map(number_of, codes) if code not in (None, 0)]
+            if failed and all(code is None or number_of(code) is not None for code in codes):
+                yield call, function.name, failed[0]

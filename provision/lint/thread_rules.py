@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from provision.knowledge.tensorflow_modules import tensorflow_module
 from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import INTER, INTRA, OMP, explain_too_many_threads
 from provision.lint.job_script import JobScript
@@ -36,7 +37,11 @@ def _node(job: JobScript, arch: Arch) -> tuple[int, int]:
     """The ranks on each node as the launcher or the directives give them, and the threads of a node that they can use."""
     ranks, threads = job.ranks_per_node, arch.node.threads if arch.node else 0
     for launch in job.launches:
-        ranks = int(option(launch.text, "-N|--ppn") or ranks) if launch.launcher != "srun" else ranks
+        total = option(launch.text, "-n|--ntasks", "[ =]?") if launch.launcher == "srun" else None
+        if total:
+            ranks = -(-int(total) // int(option(launch.text, "-N|--nodes", "[ =]?") or job.nodes or 1))
+        per_node = "--ntasks-per-node" if launch.launcher == "srun" else "-N|--ppn"
+        ranks = int(option(launch.text, per_node) or ranks)
         if (
             launch.launcher == "aprun" and arch.node
         ):  # aprun uses one thread of each core unless `-j` gives more (aprun(1))
@@ -45,20 +50,21 @@ def _node(job: JobScript, arch: Arch) -> tuple[int, int]:
     return max(1, ranks), threads
 
 
-@error("threads", "{0} × {1} threads, {2} {3} threads{4}", "{5}")
+@error("threads", "{0} × {1} threads{2}, but a node has {3} threads", "{4}")
 def too_many_threads(job: JobScript, site: Site, arch: Arch) -> Found:
     """More threads than a node has."""
     (ranks, threads), openmp = _node(job, arch), _openmp(job)
-    number = openmp[0] if openmp else arch.threads.omp if arch.threads.owner == "module" else 0
+    loads = any(name in arch.provided or tensorflow_module((name,)) for _, name in job.modules)
+    number = openmp[0] if openmp else arch.threads.omp if arch.threads.owner == "module" and loads else 0
     if arch.node is None or number * ranks <= threads:
         return
     each, most = count(ranks, "rank"), max(1, threads // ranks)
     if openmp:
-        yield openmp[1], each, number, "but the job uses", threads, " of a node", f"set `{OMP}={most}` or less"
+        yield openmp[1], each, number, "", threads, f"set `{OMP}={most}` or less"
     else:
         place = job.launches[-1].line if job.launches else job.line_of("ntasks-per-node", "ntasks")
         fix = f"fewer ranks on each node, or `export {OMP}={most}` after the modules"
-        yield place, each, number, "which the modules set, but a node has", threads, "", fix
+        yield place, each, number, " of the modules", threads, fix
 
 
 @error("threads", "{0}", f"lower `{INTER}` or `{INTRA}`")
@@ -74,32 +80,42 @@ def too_many_in_pools(job: JobScript, site: Site, arch: Arch) -> Found:
 def too_many_in_program(job: JobScript, site: Site, arch: Arch, training: Training | None) -> Found:
     """More threads than a node has, in the pools that the training script sets."""
     pools = _fixed_pools(training.script) if training else None
-    if arch.node and pools and min(pools[1:]) > 0:
-        line, inter, intra = pools
+    if arch.node and pools and pools[1] and pools[2]:
+        line, inter, intra = pools[0], pools[1], pools[2]
         ranks, threads = _node(job, arch)
         reason = explain_too_many_threads(arch.node, ranks, inter, intra)
         shown = Shown(line, f"inter {inter}, intra {intra}")
         yield from [(shown, reason, max(1, threads // ranks))] if reason else []
 
 
-def _fixed_pools(script: Script) -> tuple[int, int, int] | None:
-    """The line, inter and intra of thread pools whose sizes are plain numbers in the script."""
+@error("threads", "{0}", "inter × intra of at most {1}")
+def too_many_in_program_alone(program: Training, site: Site, named: Arch | None, script: JobScript | None) -> Found:
+    """More threads than a node of the named arch has, in a training script without a job."""
+    if script is None and named:
+        yield from too_many_in_program(JobScript(name=program.file, text=""), site, named, program)
+
+
+def _fixed_pools(script: Script) -> tuple[int, int | None, int | None] | None:
+    """The line, inter and intra of thread pools whose sizes are plain numbers in the script; None for one that is not."""
     names = ("inter_op_parallelism_threads", "intra_op_parallelism_threads")
     sizes = [(call.lineno, [number_of(given(call, name)) for name in names]) for call in script.calls]
     setters = [call for name in names for call in script.calls_of(f"set_{name}")[-1:]]
     sizes += [(call.lineno, [number_of(given(one, "num_threads", 0)) for one in setters]) for call in setters[1:]]
     for line, (inter, intra) in sizes:
-        if inter is not None and intra is not None:
+        if inter is not None or intra is not None:
             return line, inter, intra
     return None
 
 
-@warning("intra-omp", "TensorFlow's intra pool differs from the {0} threads of OpenMP", f"`{INTRA}={{0}}`")
-def intra_omp(job: JobScript, site: Site, arch: Arch) -> Found:
+@warning("intra-omp", "TensorFlow's intra pool differs from the {0} threads of OpenMP", "{1}")
+def intra_omp(job: JobScript, site: Site, arch: Arch, training: Training | None) -> Found:
     """A thread pool of TensorFlow that differs from the threads of OpenMP."""
     openmp, intra = _openmp(job), _threads_of(job, INTRA)
     if arch.node and openmp and intra not in (None, 0, openmp[0]):  # 0: TensorFlow decides
-        yield job.variables[INTRA], openmp[0]
+        yield job.variables[INTRA], openmp[0], f"`{INTRA}={openmp[0]}`"
+    for line, _, pool in filter(None, [_fixed_pools(training.script) if training and openmp else None]):
+        if openmp and pool not in (None, 0, openmp[0]):
+            yield Shown(line, f"intra {pool}"), openmp[0], f'`int(os.environ["{OMP}"])` instead of {pool}'
 
 
 @warning(

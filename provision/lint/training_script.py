@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from provision.lint import Finding
 from provision.lint.syntax import TRAINS, Script
 from provision.lint.together import APART, doubts, unread, uses, uses_horovod
 
@@ -25,7 +24,7 @@ class Download(NamedTuple):
 
 @dataclass(kw_only=True)
 class Training:
-    """A training script with the modules beside it: what they use, and the faults of the script."""
+    """A training script with the modules beside it, and what they use."""
 
     file: str
     source: tuple[str, ...]
@@ -34,7 +33,6 @@ class Training:
     error: Exception | None = None
     """Why the script has no syntax tree."""
     downloads: tuple[Download, ...] = ()
-    findings: tuple[Finding, ...] = ()
 
     @property
     def script(self) -> Script:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from provision.knowledge.tensorflow_modules import tensorflow_module
 from provision.knowledge.whole_numbers import whole_number
-from provision.launch.rank_threads import INTER, INTRA
+from provision.launch.rank_threads import INTER
 from provision.lint.job_script import JobScript
 from provision.lint.rule import Found, Shown, advice, error
 from provision.lint.syntax import Script, dotted, given, last, number_of, unpacks, value_of
@@ -30,6 +30,14 @@ TF1_NAMES = re.compile(
     r"|(StopAtStep|CheckpointSaver|LoggingTensor|SessionRun|SummarySaver|NanTensor)Hook|(get_or_create_|get_)?global_step"
     r"|(polynomial|exponential)_decay|write_graph|batch)"
 )
+# Names that TensorFlow 2 has but 1.15 does not have. Each was looked up in the wheel of 1.15.5.
+TF2_NAMES = re.compile(
+    r"config\.(list_physical_devices|list_logical_devices|[gs]et_visible_devices)|random\.(set_seed|Generator)|data\.AUTOTUNE"
+    r"|summary\.create_file_writer|optimizers\.\w+|losses\.[A-Z]\w*[a-z]|metrics\.(Mean|Sum|Accuracy|SparseCategoricalAccuracy)"
+    r"|distribute\.experimental\.CommunicationOptions|experimental\.numpy.*|keras\.utils\.set_random_seed"
+)
+# The modules of TensorFlow, besides itself, whose names a program tests to find out which TensorFlow it has.
+OF_VERSION = ("", "compat", "compat.v1", "config", "train", "random")
 KERAS_FILES = (".keras", ".h5", ".hdf5")
 
 
@@ -58,9 +66,13 @@ def _of_version(
     loaded, script = tensorflow_of(job), program.script
     plain, _ = tensorflow_names(script)
     tests = (call for call in script.calls_of("hasattr", "getattr") if call.args)
-    decides = script.names & {"__version__", "VERSION"} or any(
-        dotted(c.args[0]).partition(".")[0] in plain for c in tests
-    )
+    versions = [node for node in script.of(ast.Attribute) if node.attr in ("__version__", "VERSION")]
+    printed = [
+        node for node in versions if any(isinstance(one, ast.JoinedStr | ast.Expr) for one in script.around(node))
+    ]
+    # A test for a name of `tf.summary` and the like is about that name only.
+    asked = (dotted(call.args[0]).partition(".") for call in tests)
+    decides = len(versions) > len(printed) or any(tf in plain and part in OF_VERSION for tf, _, part in asked)
     if loaded is None or decides or not least <= loaded.version < below:
         return None
     if keras_3 and (loaded.tf_keras or "TF_USE_LEGACY_KERAS" in script.texts):
@@ -87,6 +99,25 @@ def tf1_names(job: JobScript, program: Training) -> Found:
 
 
 @error(
+    "tf2-names",
+    "`{0}` is of TensorFlow 2: {1[0]}.{1[1]} {2}",
+    "a program for TensorFlow 1 (`provision example graph`), or a module of TensorFlow 2",
+)
+def tf2_names(job: JobScript, program: Training) -> Found:
+    """A program of TensorFlow 2 under TensorFlow 1."""
+    loaded, shown, script = tensorflow_of(job), _of_version(job, program, (1,), (2,)), program.script
+    plain, _ = tensorflow_names(script)
+    found = [(n.lineno, dotted(n)) for n in script.of(ast.Attribute) if dotted(n).partition(".")[0] in plain]
+    names = [(line, name, "does not have it") for line, name in found if TF2_NAMES.fullmatch(name.partition(".")[2])]
+    if not script.called & {"enable_eager_execution", "enable_v2_behavior", "function"}:
+        eager = "does not run eagerly, so a loop with it trains nothing"
+        names += [(line, name, eager) for line, name in found if name.endswith(".GradientTape")]
+    if loaded and shown and names:
+        line, name, why = min(names)
+        yield Shown(line, shown), name, loaded.version, why
+
+
+@error(
     "tf1-eager",
     "a placeholder needs a graph, but TensorFlow 2 runs eagerly: `RuntimeError`",
     "`tf.compat.v1.disable_v2_behavior()` after the imports, or `with tf.Graph().as_default():`",
@@ -110,31 +141,19 @@ def _compiled(script: Script) -> list[ast.Call]:
     return [call for call in calls if given(call, "optimizer") is not None or given(call, "loss") is not None]
 
 
-@error(
-    "run-tf-function",
-    "Keras 3 does not know `experimental_run_tf_function`: `TypeError`",
-    "remove it; from TensorFlow 2.2 on it has no effect",
-)
+@error("run-tf-function", "{0}", "{1}")
 def run_tf_function(job: JobScript, program: Training) -> Found:
     """`experimental_run_tf_function`, missing or not known."""
-    shown = _of_version(job, program, (2, 16), keras_3=True)
-    flagged = [c.lineno for c in _compiled(program.script) if given(c, "experimental_run_tf_function") is not None]
-    if shown and flagged:
-        yield (Shown(min(flagged), shown),)
-
-
-@error(
-    "run-tf-function",
-    "Keras of TensorFlow 2.0 and 2.1 bypasses Horovod's optimizer, so each rank trains alone",
-    "pass `experimental_run_tf_function=False` to `compile`",
-)
-def run_tf_function_missing(job: JobScript, program: Training) -> Found:
-    """A `compile` without `experimental_run_tf_function`."""
-    shown, calls = _of_version(job, program, (2,), (2, 2)), _compiled(program.script)
-    flagged = any(given(call, "experimental_run_tf_function") is not None for call in calls)
+    keras_3, early = _of_version(job, program, (2, 16), keras_3=True), _of_version(job, program, (2,), (2, 2))
+    calls = _compiled(program.script)
+    flagged = [call.lineno for call in calls if given(call, "experimental_run_tf_function") is not None]
     plainly = [call.lineno for call in calls if not unpacks(call)]
-    if shown and program.horovod and plainly and not flagged:
-        yield (Shown(min(plainly), shown),)
+    if keras_3 and flagged:
+        why = "Keras 3 does not know `experimental_run_tf_function`: `TypeError`"
+        yield Shown(min(flagged), keras_3), why, "remove it; from TensorFlow 2.2 on it has no effect"
+    if early and program.horovod and plainly and not flagged:
+        why = "Keras of TensorFlow 2.0 and 2.1 bypasses Horovod's optimizer, so each rank trains alone"
+        yield Shown(min(plainly), early), why, "pass `experimental_run_tf_function=False` to `compile`"
 
 
 @error("keras-3-names", "Keras 3 refuses the name `{0}`: `ValueError`", "let the name end in `{1}`{2}")
@@ -146,6 +165,21 @@ def keras_3_names(job: JobScript, program: Training) -> Found:
         if name is not None and not name.endswith(wanted):
             folder = "; for a folder in the format of TensorFlow use `model.export(…)`"
             yield Shown(call, str(shown)), name, wanted[0], folder if wanted[0] == ".keras" else ""
+
+
+@error(
+    "keras-3-path",
+    "`load_data` of Keras 3 takes the name of a file, not a path: `ValueError`",
+    "read the file with `numpy.load`, or copy it to `$KERAS_HOME/datasets` and give its name",
+)
+def keras_3_path(job: JobScript, program: Training) -> Found:
+    """A path for `load_data`, which Keras 3 refuses."""
+    script, shown = program.script, _of_version(job, program, (2, 16), keras_3=True)
+    for call in script.calls_of("load_data") if shown else ():
+        where = given(call, "path", 0)
+        parts = [part for value in script.sources(where) for part in ast.walk(value)] if where else []
+        if any("/" in str(value_of(part) or "") or last(part) == "join" for part in parts):
+            yield (Shown(call, str(shown)),)
 
 
 def _files(script: Script) -> Iterator[tuple[ast.Call, ast.expr | None, tuple[str, ...]]]:
@@ -160,10 +194,33 @@ def _files(script: Script) -> Iterator[tuple[ast.Call, ast.expr | None, tuple[st
         yield call, given(call, "filepath", 0), (".weights.h5", *KERAS_FILES)
     for call in script.methods("save"):
         model = call.func.value if isinstance(call.func, ast.Attribute) else call
-        if last(model) in ("Sequential", "Model"):
+        if _is_class(script, model):
             yield call, given(call, "filepath", 1) or given(call, "filepath", 0), KERAS_FILES
         elif _is_model(script, model) and given(call, "save_format") is None and len(call.args) <= 1:
             yield call, given(call, "filepath", 0), KERAS_FILES
+
+
+def _is_class(script: Script, node: ast.AST) -> bool:
+    """Whether an expression is Keras's class of models itself, not one of its models."""
+    return (
+        last(node) in ("Sequential", "Model") and not isinstance(node, ast.Call) and last(node) not in script.assigned
+    )
+
+
+@error(
+    "unbound-save",
+    "`{0}` saves no model: it is a method of the class, and gets a name where it needs the model (`TypeError`)",
+    "`model.save(…)`, with the variable of the model",
+)
+def unbound_save(program: Training) -> Found:
+    """A method of the class of models that is called without a model."""
+    for call in program.script.calls_of("save", "save_weights"):
+        if isinstance(call.func, ast.Attribute) and _is_class(program.script, call.func.value) and len(call.args) == 1:
+            text = (
+                isinstance(call.args[0], ast.JoinedStr | ast.BinOp) or program.script.ending(call.args[0]) is not None
+            )
+            if text and not call.keywords:
+                yield call, dotted(call.func)
 
 
 def _is_model(script: Script, node: ast.AST) -> bool:
@@ -205,7 +262,7 @@ def multiworker_keras_3(job: JobScript, program: Training) -> Found:
 @advice(
     "parallel-reads",
     "the {0} parallel reads in line {1} of `{2}` need {0} more threads of this pool",
-    f"set `{INTER}={{3}}` and lower {INTRA}, or set `num_parallel_reads={{4}}`",
+    "`num_parallel_reads={3}`, or more threads of this pool and fewer of the other one",
 )
 def parallel_reads(job: JobScript, program: Training) -> Found:
     """More parallel reads than threads."""
@@ -214,4 +271,4 @@ def parallel_reads(job: JobScript, program: Training) -> Found:
     most, line = max(reads, default=(0, 0), key=lambda read: read[0])
     threads = whole_number(job.set_to(INTER))
     if threads is not None and most > 1 and threads < most:
-        yield job.variables[INTER], most, line, program.file, threads + most, job.set_to(INTER)
+        yield job.variables[INTER], most, line, program.file, job.set_to(INTER)

@@ -19,8 +19,8 @@ def check_program(path: str, job: str, site: Site, arch: Arch) -> None:
         LintError: an error is in the training script.
     """
     from provision.lint import count_findings
-    from provision.lint.job_rules import count_rules, lint_job, lint_program
     from provision.lint.job_script import read_script
+    from provision.lint.rules import count_rules, lint_job, lint_program
 
     training = read_program(path)
     script = read_script(job, "job.sh")

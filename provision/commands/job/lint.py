@@ -14,7 +14,7 @@ from provision.errors import ConfigError
 if TYPE_CHECKING:
     from provision.lint import Finding
     from provision.lint.job_script import JobScript, Start
-    from provision.lint.training import Training
+    from provision.lint.training_script import Training
     from provision.profile.arch import Arch
     from provision.profile.site import Site
 
@@ -23,8 +23,8 @@ def run(args: argparse.Namespace) -> Outcome:
     """Check the scripts against the rules of the scheduler, of the site and of TensorFlow."""
     from provision.errors import LintError
     from provision.lint import count_findings, sort_findings
-    from provision.lint.job_rules import count_rules, lint_job, lint_program
     from provision.lint.job_script import is_program, read_script
+    from provision.lint.rules import count_rules, lint_job, lint_program
     from provision.machine.configuration import shipped
     from provision.machine.files.disk import read_given
 
@@ -60,7 +60,7 @@ def run(args: argparse.Namespace) -> Outcome:
         start, training = main or (None, None)
         findings += lint_job(script, training, known, arch, start)
     for training in trainings:
-        findings += lint_program(training, known, script)
+        findings += lint_program(training, known, script, arch)
     findings = [
         finding
         for file in dict.fromkeys(f.file for f in findings)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from provision.lint.training import Training
+    from provision.lint.training_script import Training
 
 MOST_MODULES = 300
 
@@ -18,7 +18,7 @@ def read_program(path: str, text: str | None = None) -> Training:
     """
     from provision.errors import ConfigError
     from provision.lint.imports import files_beside
-    from provision.lint.training import read_training
+    from provision.lint.rules import read_training
     from provision.machine.files.disk import is_file, read_given
 
     text = read_given(path, "training script", errors="replace") if text is None else text

@@ -13,9 +13,8 @@ from parts.examples import PROGRAMS
 from parts.hostile import fuzzed, garbled, refused, texts
 from parts.profiles import PROFILES, profile
 from provision.commands.shared import names
-from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
-from provision.lint.training import read_training
+from provision.lint.rules import lint_job, lint_program, read_training
 from provision.machine.programs.failed_program import diagnose
 from provision.model.lock import parse_lock
 from provision.model.patch import parse_patch
@@ -74,18 +73,18 @@ def test_an_odd_number_in_a_directive_or_a_variable_is_checked(number: str) -> N
 @fuzzed(40)
 @given(garbled(TRAINING))
 def test_any_training_script_is_checked(text: str) -> None:
-    for finding in read_training(text, "train.py").findings:
+    for finding in lint_program(read_training(text, "train.py"), None):
         assert str(finding)
 
 
 @pytest.mark.parametrize("text", ODD_PYTHON, ids=lambda text: text[:8])
 def test_a_script_that_is_too_deep_for_python_has_one_finding(text: str) -> None:
-    (finding,) = read_training(text, "train.py").findings
+    (finding,) = lint_program(read_training(text, "train.py"), None)
     assert finding.rule == "no-python" and finding.evidence
 
 
 def test_what_python_warns_of_in_a_training_script_is_not_printed(recwarn: pytest.WarningsRecorder) -> None:
-    assert read_training("path = '\\d'\nif path is 'x': pass\n", "train.py").findings == ()
+    assert lint_program(read_training("path = '\\d'\nif path is 'x': pass\n", "train.py"), None) == ()
     assert not recwarn.list
 
 

@@ -33,8 +33,8 @@ from provision.jobs.overlay_job import OWN_FILES, OWN_GB, OverlayJob, lock_name,
 from provision.jobs.user_job import UserJob
 from provision.knowledge.images import parse_reference
 from provision.knowledge.miniforge import RELEASES, Miniforge, release_for
-from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
+from provision.lint.rules import lint_job
 from provision.machine.configuration.shipped import load_lock, load_stack
 from provision.machine.submission.render_jobs import render_image_job, render_overlay_job, render_user_job
 from provision.model.requirements_file import Requirements

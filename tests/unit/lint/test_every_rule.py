@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
+from parts.examples import PROGRAMS
 from parts.profiles import profile
 from parts.texts import replace_once
 from provision.lint.arch_choice import on_other_nodes
-from provision.lint.job_rules import lint_job, lint_program
 from provision.lint.job_script import read_script
-from provision.lint.training import read_training
+from provision.lint.rules import lint_job, lint_program, read_training
 from provision.profile.site import find_faults
 
 SLURM = """\
@@ -92,8 +92,7 @@ def found_at(text: str, old: str, new: str, rule: str, **where: str | None) -> t
         ("#SBATCH --time", "#SBTACH --time", "lost-directive", 8),
         ("#SBATCH --time", " #SBATCH --time", "late-directive", 8),
         ("set -e\n", "set -e\n#SBATCH --qos=devel\n", "late-directive", 11),
-        ("set -e\n", "SBATCH --qos=devel\nset -e\n", "unmarked-directive", 10),
-        ("set -e\n", "", "goes-on", 11),
+        ("set -e\n", "SBATCH --qos=devel\nset -e\n", "lost-directive", 10),
         ("set -e\n", "set -e\ncp -r data /tmp\n", "first-node-only", 11),
         ("set -e\n", "set -e\nwget --no-check-certificate https://x\n", "no-certificate", 11),
         ("set -e\n", "set -e\nAPPTAINER_CACHEDIR=/scratch/x\n", "not-exported", 11),
@@ -105,14 +104,29 @@ def found_at(text: str, old: str, new: str, rule: str, **where: str | None) -> t
         ("module list\n", "module load Python/3.8.2-GCCcore-9.3.0\nmodule list\n", "toolchains", 12),
         ("module list\n", "", "no-module-list", 12),
         ("srun --cpus-per-task=6", "srun", "srun-cpus", 14),
-        ("srun --cpus", "srun --ntasks=6 --cpus", "fewer-ranks", 14),
-        ("srun --cpus-per-task=6", "mpirun -np 6", "fewer-ranks", 14),
         ("srun --cpus-per-task=6", "horovodrun -np 8", "horovodrun", 14),
         ("python train.py", "python train.py &", "no-wait", 14),
         ("python train.py", "python x.py\\\ntrain.py", "glued-backslash", 14),
         ("python train.py", 'bash -c "source /ext3/env.sh; python train.py"', "source-then", 14),
         ("python train.py", "singularity exec --nv --overlay my.ext3 x.sif python train.py", "overlay-rw", 14),
         ("--time=00:30:00", "--time=24:00", "minutes", 8),
+        ("--nodes=2", "--nodes = 2", "directive-value", 3),
+        ("--time=00:30:00", "-time=00:30:00", "directive-value", 8),
+        ("--time=00:30:00", "--time=$LONG", "directive-value", 8),
+        ("--mem-per-cpu=8G", "--mem-per-cpu=8G --mem=20G", "directive-value", 7),
+        ("--time=00:30:00\n", "--time=00:30:00\n#SBATCH hetjob\n#SBATCH --nodes=9\n", "hetjob", 9),
+        ("--time=00:30:00", "--time=00:30:00 --export=NONE", "export-none", 8),
+        ("srun --cpus-per-task=6", "mpirun", "mpirun-gpus", 6),
+        ("module list\n", "module list\nconda activate tf\n", "python-hidden", 14),
+        ("module list\n", "module list\npip install --user keras\n", "user-packages", 14),
+        ("module list\n", "module list\nHOROVOD_GPU_OPERATIONS=NCCL pip install horovod\n", "horovod-build", 14),
+        (
+            "module list\n",
+            "module list\npip install tensorflow==2.20.0\npip install horovod[keras]\n",
+            "horovod-build",
+            15,
+        ),
+        ("python train.py", "apptainer exec --nv tensorflow_2.15.0.sif python train.py", "image-gpu", 14),
         ("--partition=accel", "--partition=example-partition", "blank", 9),
         ("--account=nn1234k", "--account=nnXXXXk", "blank", 2),
         ("--account=nn1234k", "--account=<project>", "blank", 2),
@@ -138,15 +152,20 @@ def test_a_fault_of_a_job_script_is_found(old: str, new: str, rule: str, line: i
         ("module list\n", "module list\nsource ~/tensor_env/bin/activate\n"),
         ("set -e\n", "set -e\necho 'usage: job.sh <your_account>'\n"),
         ("--time=00:30:00", "--time=30:00"),
+        ("--time=00:30:00", "--time=1-0"),
+        ("--time=00:30:00", "--time=00:30:00\n#SBATCH --job-name=<name>"),
+        ("set -e\n", "set -e\nyour_cleanup() { rm -r x; }\ntrap your_cleanup USR1\n"),
+        ("set -e\n", "set -e\nMyProject=/project/x # TODO\nls $MyProject\n"),
+        ("--time=00:30:00", "--time=00:30:00 --export=ALL,A=1"),
+        ("module list\n", "module list\nHOROVOD_WITH_MPI=1 pip install horovod==0.28.1\n"),
+        ("module reset\n", "module --force swap StdEnv/1 Zen2Env/1\nmodule reset\n"),
+        ("module reset\n", "conda activate tf\nmodule reset\n"),
+        ("python train.py", "singularity exec --nv image-rocm.sif python train.py"),
+        ("python train.py", "singularity exec image-rocm.sif python train.py"),
     ],
 )
 def test_a_correct_job_script_is_not_reported(old: str, new: str) -> None:
     assert in_job(replace_once(SLURM, old, new)) == {}
-
-
-def test_a_shell_of_another_kind_gets_no_advice_for_sh() -> None:
-    assert "goes-on" in in_job("#!/bin/bash\n#SBATCH --nodes=1\ncp a b\n./x\n")
-    assert in_job("#!/bin/csh\n#SBATCH --nodes=1\ncp a b\n./x\n") == {}
 
 
 @pytest.mark.parametrize(
@@ -174,6 +193,67 @@ def test_a_shell_of_another_kind_gets_no_advice_for_sh() -> None:
 )
 def test_a_fault_against_saga_is_found_without_an_arch(old: str, new: str, rule: str, line: int) -> None:
     assert found_at(SLURM, old, new, rule, training="", site="sigma2-saga") == ("job.sh", line)
+
+
+A100 = (ONE.replace("accel", "a100"), "sigma2-saga")
+GREENE = (
+    (
+        "#!/bin/bash\n#SBATCH --nodes=1 --ntasks=1 --gres=gpu:2\nsingularity exec --nv --overlay my.ext3:ro "
+        "/scratch/work/public/singularity/cuda12.1.1-cudnn8.9.0-devel-ubuntu22.04.2.sif bash -c "
+        "'source /ext3/env.sh && python train.py'\n"
+    ),
+    "nyu-greene",
+)
+THETA = (
+    (
+        "#!/bin/bash\n#COBALT -n 1\n#COBALT -A x\n#COBALT -t 10\n#COBALT -q debug-cache-quad\n#COBALT --attrs filesystems=home\n"
+        "export OMP_NUM_THREADS=62\naprun -n 1 -N 1 -d 62 -cc depth python train.py\n"
+    ),
+    "alcf-theta",
+)
+INTRA = "import tensorflow as tf\nc = tf.ConfigProto(intra_op_parallelism_threads={})\n"
+
+
+@pytest.mark.parametrize(
+    ("job", "old", "new", "training", "rule", "weight"),
+    [
+        (A100, "module reset\n", "module swap StdEnv Other\nmodule reset\n", "", "module-tree", "error"),
+        ((SLURM, "sigma2-saga"), "--cpus-per-task=6\n#", "--cpus-per-task=30 --qos=devel\n#", "", "cpus", "error"),
+        ((SLURM, "sigma2-saga"), "srun --cpus-per-task=6", "mpirun", "", "other-launcher", "warning"),
+        (GREENE, "--gres=gpu:2", "", MIRRORED, "no-gpus-requested", "warning"),
+        (GREENE, "--overlay my.ext3:ro ", "", "", "container-setup", "error"),
+        (GREENE, "source /ext3/env.sh && ", "", "", "container-setup", "error"),
+        (THETA, "#COBALT --attrs filesystems=home\n", "", "", "filesystems", "warning"),
+        (THETA, "-q debug-cache-quad", "-q default", "", "nodes", "warning"),
+        (THETA, "\n", "\n", INTRA.format(16), "intra-omp", "warning"),
+    ],
+)
+def test_what_a_site_refuses_or_only_warns_of_is_found(
+    job: tuple[str, str], old: str, new: str, training: str, rule: str, weight: str
+) -> None:
+    text, site = job
+    script = read_script(text.replace(old, new, 1), "job.sh")
+    found = lint_job(script, read_training(training, "train.py"), profile(site), None, script.main())
+    assert {finding.weight for finding in found if finding.rule == rule} == {weight}
+    sound = read_script(text.replace("module reset\n", "module swap StdEnv Zen2Env\nmodule reset\n"), "job.sh")
+    program = INTRA.format(62) if rule == "intra-omp" else training
+    rules = {f.rule for f in lint_job(sound, read_training(program, "train.py"), profile(site), None, sound.main())}
+    assert rule not in rules
+
+
+def test_a_partition_of_another_arch_than_the_named_one_is_found() -> None:
+    assert "arch-partition" in in_job(ONE, site="sigma2-saga", arch="a100")
+    assert "arch-partition" not in in_job(ONE, site="sigma2-saga", arch="accel")
+
+
+def test_a_reservation_of_pbs_is_not_an_unknown_queue() -> None:
+    assert "unknown-queue" in in_job(POLARIS.replace("-q debug", "-q training"), site="alcf-polaris")
+    assert "unknown-queue" not in in_job(POLARIS.replace("-q debug", "-q R123"), site="alcf-polaris")
+
+
+def test_data_below_a_home_folder_are_found_in_the_program() -> None:
+    text = "import tensorflow as tf\ndata = tf.data.TFRecordDataset('/global/homes/a/alice/x')\n"
+    assert in_job(CORI, text, site="nersc-cori")["home-data"] == ("train.py", 2)
 
 
 def test_without_an_arch_only_what_is_wrong_at_each_arch_is_reported() -> None:
@@ -265,7 +345,7 @@ mpiexec -n 8 --ppn 4 --depth 8 --cpu-bind depth python train.py
     [
         ("#PBS -l filesystems=home:eagle\n", "", "filesystems", "#PBS -l filesystems=home:eagle"),
         ("#PBS -A catalyst\n", "", "account", "#PBS -A ACCOUNT"),
-        ("#PBS -q debug\n", "", "partition", "#PBS -q debug"),
+        ("#PBS -l walltime=00:30:00\n", "", "time", "#PBS -l walltime="),
         ("select=2:", "select=4:", "nodes", "#PBS -l select=2"),
         ("walltime=00:30:00", "walltime=02:00:00", "time", "#PBS -l walltime=01:00:00"),
         (" --ppn 4 --depth 8 --cpu-bind depth", "", "placement", "--ppn 4"),
@@ -310,6 +390,14 @@ srun python train.py
 
 
 def test_threads_that_the_modules_set_count_for_every_rank() -> None:
+    short = CORI.replace("--ntasks-per-node=1\n", "-t 5\n").replace("-N 1", "-N 2").replace("srun", "srun -n 64")
+    assert in_job(short, site="nersc-cori")["threads"] == ("job.sh", 9)
+    assert "threads" not in in_job(short.replace("tensorflow/intel-1.15.0-py37", "gcc/8"), site="nersc-cori")
+    alone = read_training(INTRA.format("272, inter_op_parallelism_threads=4"), "train.py")
+    for arch, wrong in ((None, False), ("knl", True)):
+        at = profile("nersc-cori")
+        found = lint_program(alone, at, None, at.arch(arch) if arch else None)
+        assert ("threads" in {finding.rule for finding in found}) is wrong
     assert "threads" not in in_job(CORI, site="nersc-cori")
     assert in_job(CORI.replace("node=1", "node=8"), site="nersc-cori")["threads"] == ("job.sh", 9)
     assert "omp-owner" in in_job(CORI.replace("set -e\n", "set -e\nexport KMP_AFFINITY=none\n"), site="nersc-cori")
@@ -322,6 +410,72 @@ def test_threads_that_the_modules_set_count_for_every_rank() -> None:
 # A job and its training script
 
 
+IN_FUNCTIONS = """\
+import tensorflow as tf
+strategy = tf.distribute.MirroredStrategy()
+def build():
+    return tf.keras.Sequential()
+def train(data, strategy):
+    with strategy.scope():
+        model = build()
+    model.fit(data)
+def main(size=64 * strategy.num_replicas_in_sync):
+    train(tf.data.TFRecordDataset(files).batch(size), strategy)
+if __name__ == "__main__":
+    main()
+"""
+BY_CLASS = """\
+import tensorflow as tf
+class Net(tf.keras.Model):
+    pass
+def main():
+    strategy = tf.distribute.MultiWorkerMirroredStrategy()
+    with strategy.scope():
+        model = Net()
+    model.fit(tf.data.TFRecordDataset(files).batch(64 * strategy.num_replicas_in_sync))
+main()
+"""
+BY_APP = """\
+import tensorflow as tf
+import horovod.tensorflow as hvd
+def main(_):
+    if hvd.rank() == 0:
+        writer = tf.summary.FileWriter("logs")
+tf.app.run()
+"""
+SHARDS = HOROVOD.replace(
+    "data = tf.data.TFRecordDataset(files).shard(hvd.size(), hvd.rank())\n",
+    "def read(parts, part):\n    return tf.data.TFRecordDataset(files).shard(parts, part)\ndata = read(hvd.size(), hvd.rank())\n",
+)
+MAIN = "def main():\n    return 1\nif __name__ == '__main__':\n    sys.exit(main())\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new", "rule", "line"),
+    [
+        (IN_FUNCTIONS, "    with strategy.scope():\n        model", "    if True:\n        model", "outside-scope", 4),
+        (IN_FUNCTIONS, "64 * strategy.num_replicas_in_sync", "64", "batch-of-all", 10),
+        (SHARDS, "hvd.rank())\nmodel", "hvd.local_rank())\nmodel", "shard-by-local-rank", 5),
+        (HOROVOD, "hvd.rank())", "hvd.local_rank())", "shard-by-local-rank", 4),
+        (SESSION, "hooks = [", "hooks = [tf.train.CheckpointSaverHook('ckpt'), ", "all-ranks-save", 6),
+        (SESSION, "hooks = [", "hooks = [tf.train.SummarySaverHook(output_dir='logs'), ", "all-ranks-write", 6),
+        (PLAIN, "model.fit(x, y)\n", "model.fit(x, y)\ntf.keras.Sequential.save('m')\n", "unbound-save", 4),
+        (PLAIN, "model.fit(x, y)\n", "model.fit(x, y)\np = 'runs/<job_id to load from>/ckpt'\n", "blank", 4),
+        (MAIN, "sys.exit(main())", "main()", "exit-unread", 4),
+        (BY_CLASS, "    with strategy.scope():\n        model", "    if True:\n        model", "outside-scope", 7),
+        (BY_APP, "if hvd.rank() == 0:", "if True:", "all-ranks-write", 5),
+    ],
+)
+def test_a_fault_that_functions_hide_is_found(text: str, old: str, new: str, rule: str, line: int) -> None:
+    before, after = text, replace_once(text, old, new)
+    found = [
+        {f.rule: f.line for f in reversed(lint_program(read_training(one, "t.py"), None))} for one in (before, after)
+    ]
+    assert (found[0].get(rule), found[1].get(rule)) == (None, line)
+
+
+OF_TF2 = (("single", 30), ("mirrored", 31), ("horovod-keras", 34), ("horovod-loop", 34), ("tfrecord", 36))
+OF_1_15 = ONE.replace("TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0", "tensorflow/intel-1.15.0-py37")
 OF_2_21, TRAIN_4 = ONE.replace("2.11.0", "2.21.0"), ("train.py", 4)
 EIGHT_TASKS = replace_once(SLURM, "per-node=4", "per-node=8").replace("gpus-per-task=1", "gpus-per-node=4")
 KERAS_3_NAMES = (
@@ -346,6 +500,32 @@ WORKERS = "import tensorflow as tf\ns = tf.distribute.MultiWorkerMirroredStrateg
         (ONE.replace("gpus-per-task=1", "gpus=4"), PLAIN, "one-of-many-gpus", ("job.sh", 6)),
         (ONE.replace("--nodes=1", "--nodes=2"), MIRRORED, "mirrored-nodes", ("job.sh", 4)),
         *((OF_2_21, PLAIN + line, "keras-3-names", TRAIN_4) for line in KERAS_3_NAMES),
+        (OF_2_21, PLAIN + "d = tf.keras.datasets.mnist.load_data(path='/data/mnist.npz')\n", "keras-3-path", TRAIN_4),
+        (OF_2_21, PLAIN + "d = tf.keras.datasets.mnist.load_data(f'{data}/mnist.npz')\n", "keras-3-path", TRAIN_4),
+        (OF_1_15, PLAIN + "gpus = tf.config.list_physical_devices('GPU')\n", "tf2-names", TRAIN_4),
+        (OF_1_15, PLAIN + "with tf.GradientTape() as tape: pass\n", "tf2-names", TRAIN_4),
+        *((OF_1_15, PROGRAMS[f"{name}/train.py"], "tf2-names", ("train.py", line)) for name, line in OF_TF2),
+        (
+            SLURM.replace("srun --cpus-per-task=6 python", "apptainer exec --nv x.sif mpirun -np 8 python"),
+            HOROVOD,
+            "no-launcher",
+            ("job.sh", 14),
+        ),
+        (
+            SLURM.replace("--ntasks-per-node=4", "--cpus-per-task=6").replace(
+                "srun --cpus-per-task=6 python", "python"
+            ),
+            HOROVOD,
+            "no-launcher",
+            ("job.sh", 14),
+        ),
+        (EIGHT_TASKS, HOROVOD, "gpu-not-pinned", ("job.sh", 14)),
+        (
+            ONE.replace("gpus-per-task=1", "gpus=4").replace("srun --cpus-per-task=6", "mpirun -np $SLURM_NTASKS"),
+            HOROVOD,
+            "horovod-tasks",
+            ("job.sh", 4),
+        ),
         (ONE.replace("2.11.0", "2.2.0"), WORKERS, "multiworker-version", ("train.py", 2)),
         (OF_2_21, MIRRORED.replace("Mirrored", "MultiWorkerMirrored"), "multiworker-keras-3", ("train.py", 7)),
     ],
@@ -366,6 +546,10 @@ def test_a_fault_between_a_job_and_its_program_is_found(
         (SLURM, "from mine import train\n" + PLAIN),
         (ONE.replace("2.11.0", "2.21.0"), PLAIN + "model.save('out.keras')\nmodel.save(path)\n"),
         (ONE.replace("2.11.0", "2.15.1"), PLAIN + "model.save('out')\n"),
+        (
+            OF_2_21,
+            PLAIN + "d = tf.keras.datasets.mnist.load_data('mnist.npz')\ntf.keras.Sequential.save(model, 'm.keras')\n",
+        ),
         (ONE.replace("gpus-per-task=1", "gpus=4").replace("set -e", "set -e\nexport CUDA_VISIBLE_DEVICES=0"), PLAIN),
     ],
 )
@@ -444,8 +628,8 @@ ALL_RANKS_SAVE = ("all-ranks-save", 8)
     ],
 )
 def test_a_fault_of_a_program_is_found(text: str, old: str, new: str, found: tuple[str, int]) -> None:
-    assert read_training(text, "train.py").findings == ()
-    findings = read_training(replace_once(text, old, new), "train.py").findings
+    assert lint_program(read_training(text, "train.py"), None) == ()
+    findings = lint_program(read_training(replace_once(text, old, new), "train.py"), None)
     assert found in [(finding.rule, finding.line) for finding in findings]
 
 
@@ -464,7 +648,7 @@ def test_a_fault_of_a_program_is_found(text: str, old: str, new: str, found: tup
     ],
 )
 def test_files_that_one_rank_writes_are_not_reported(writer: str) -> None:
-    assert read_training(HOROVOD + writer, "train.py").findings == ()
+    assert lint_program(read_training(HOROVOD + writer, "train.py"), None) == ()
 
 
 @pytest.mark.parametrize(
@@ -477,7 +661,9 @@ def test_files_that_one_rank_writes_are_not_reported(writer: str) -> None:
     ],
 )
 def test_files_that_every_rank_writes_are_reported(writer: str) -> None:
-    assert [finding.rule for finding in read_training(HOROVOD + writer, "train.py").findings] == ["all-ranks-save"]
+    assert [finding.rule for finding in lint_program(read_training(HOROVOD + writer, "train.py"), None)] == [
+        "all-ranks-save"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -491,17 +677,21 @@ def test_files_that_every_rank_writes_are_reported(writer: str) -> None:
 )
 def test_a_use_of_the_rank_that_may_split_the_data_is_believed(split: str) -> None:
     text = replace_once(HOROVOD, ".shard(hvd.size(), hvd.rank())", "")
-    assert read_training(replace_once(text, "hvd.init()\n", f"hvd.init()\n{split}"), "train.py").findings == ()
+    assert (
+        lint_program(read_training(replace_once(text, "hvd.init()\n", f"hvd.init()\n{split}"), "train.py"), None) == ()
+    )
     for other in ("lr = 0.1 * hvd.size()\n", "print(hvd.rank())\n", "if hvd.rank() == 0:\n    print(1)\n"):
-        found = read_training(replace_once(text, "hvd.init()\n", f"hvd.init()\n{other}"), "train.py").findings
+        found = lint_program(
+            read_training(replace_once(text, "hvd.init()\n", f"hvd.init()\n{other}"), "train.py"), None
+        )
         assert [finding.rule for finding in found] == ["input-not-split"]
 
 
 def test_a_part_of_a_program_is_not_judged_as_a_whole() -> None:
     text = "from mine import optimizer\nimport horovod.tensorflow.keras as hvd\nhvd.init()\nmodel.fit(data)\n"
-    assert read_training(text, "train.py").findings == ()
+    assert lint_program(read_training(text, "train.py"), None) == ()
     whole = replace_once(text, "from mine import optimizer\n", "")
-    assert {finding.rule for finding in read_training(whole, "train.py").findings} == {
+    assert {finding.rule for finding in lint_program(read_training(whole, "train.py"), None)} == {
         "not-distributed",
         "no-broadcast",
     }
@@ -512,7 +702,7 @@ def test_a_part_of_a_program_is_not_judged_as_a_whole() -> None:
 
 def rules(program: str, job: str = "", site: str | None = None) -> set[str]:
     """The rules that find something in a program, and in the job that starts it at a site."""
-    found = {finding.rule for finding in read_training(program, "train.py").findings} if program else set()
+    found = {finding.rule for finding in lint_program(read_training(program, "train.py"), None)} if program else set()
     return found | set(in_job(job, program or None, site=site)) if site else found
 
 

@@ -19,10 +19,9 @@ from parts.paths import GOLDEN
 from parts.profiles import profile
 from parts.texts import replace_once
 from provision.errors import EXIT_USAGE
-from provision.lint.job_rules import count_rules, lint_job
 from provision.lint.job_script import read_script
-from provision.lint.rules import RULES
-from provision.lint.training import Training, read_training
+from provision.lint.rules import RULES, count_rules, lint_job, lint_program, read_training
+from provision.lint.training_script import Training
 
 JOBS = GOLDEN / "jobs"
 SCRIPTS = sorted(JOBS.rglob("*.sh"))
@@ -85,7 +84,7 @@ def found(
 
 def trained(text: str) -> list[tuple[str, int]]:
     """The rules and lines of the findings in a training script."""
-    return [(finding.rule, finding.line) for finding in read_training(text, "train.py").findings]
+    return [(finding.rule, finding.line) for finding in lint_program(read_training(text, "train.py"), None)]
 
 
 @for_each("path", SCRIPTS, ids=lambda path: str(path.relative_to(JOBS)))
@@ -119,7 +118,8 @@ def test_gpus_on_an_arch_without_gpus_are_found() -> None:
 # Against the training script
 
 
-ON_ONE_NODE, BY_MPIRUN = ("--nodes=2", "--nodes=1"), ("srun --cpus-per-task=6", "mpirun -np 8")
+ON_ONE_NODE, BY_NODE = ("--nodes=2", "--nodes=1"), ("--gpus-per-task=1", "--gpus-per-node=4")
+BY_MPIRUN = (("srun --cpus-per-task=6", "mpirun -np 8"), BY_NODE)
 ONE_TASK_A_NODE = (("--ntasks-per-node=4", "--ntasks-per-node=1"), ("--gpus-per-task=1", "--gpus-per-task=4"))
 ONE_TASK = (("--ntasks-per-node=4", "--ntasks=1"), ("--gpus-per-task=1", "--gpus=4"))
 BY_PROCID = "import os\nrank = int(os.environ['SLURM_PROCID'])\n"
@@ -135,13 +135,14 @@ ANY_GPU = HOROVOD.replace("gpus[hvd.local_rank()]", "gpus[hvd.local_rank() if le
         ((*ONE_TASK_A_NODE, ON_ONE_NODE), MIRRORED, None),
         ((*ONE_TASK, ON_ONE_NODE), HOROVOD, ("horovod-tasks", 3)),
         ((), MULTIWORKER, None),
-        ((BY_MPIRUN,), MULTIWORKER, ("multiworker-launcher", 17)),
+        (BY_MPIRUN, MULTIWORKER, ("multiworker-launcher", 17)),
+        (BY_MPIRUN[:1], HOROVOD, ("mpirun-gpus", 5)),
         ((("unset http_proxy https_proxy\n", ""),), MULTIWORKER, ("proxies", 16)),
-        ((BY_MPIRUN,), BY_PROCID, ("slurm-number", 2)),
-        ((BY_MPIRUN, ("OMP_NUM_THREADS=6", 'RANK="$SLURM_PROCID"')), None, ("slurm-number", 15)),
+        (BY_MPIRUN, BY_PROCID, ("slurm-number", 2)),
+        ((*BY_MPIRUN, ("OMP_NUM_THREADS=6", 'RANK="$SLURM_PROCID"')), None, ("slurm-number", 15)),
         ((), BY_PROCID, None),
         ((), HOROVOD, ("gpu-by-local-rank", 6)),
-        ((("--gpus-per-task=1", "--gpus-per-node=4"),), HOROVOD, None),
+        ((BY_NODE,), HOROVOD, None),
         ((), ANY_GPU, None),
     ],
 )
@@ -213,7 +214,6 @@ def test_directives_of_another_scheduler_are_found() -> None:
 @pytest.mark.parametrize(
     ("site", "arch", "old", "new", "rule"),
     [
-        ("alcf-polaris", "gpu", "umask 022\n", "", "umask"),
         ("alcf-polaris", "gpu", 'cd "$submit_folder"\n', "", "folder"),
         ("alcf-theta", "knl", ":filesystems=home,theta-fs0", "", "filesystems"),
         ("alcf-theta", "knl", "#COBALT -n 2\n", "#COBALT -n 9\n", "nodes"),

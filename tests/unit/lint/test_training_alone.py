@@ -12,9 +12,8 @@ from parts.examples import PROGRAMS
 from parts.jobs import job
 from parts.profiles import profile
 from parts.texts import replace_once
-from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
-from provision.lint.training import read_training
+from provision.lint.rules import lint_job, read_training
 from provision.machine.submission.render_jobs import render_user_job
 from provision.profile.strategy import StrategyName
 
@@ -264,9 +263,8 @@ def test_one_rank_or_ranks_with_words_of_their_own_are_not_reported(start: str) 
 
 @pytest.mark.parametrize("launcher", ["srun", "mpirun", "mpiexec", "mpiexec.hydra"])
 def test_more_ranks_than_tasks_are_found_for_every_launcher(launcher: str) -> None:
-    for number, rules in ((8, {"ranks"}), (2, {"fewer-ranks"}), (4, set())):
-        found = by_hand(f"{launcher} -n {number} python train.py", HOROVOD)
-        assert found & {"ranks", "fewer-ranks"} == rules
+    for number, more in ((8, True), (2, False), (4, False)):
+        assert ("ranks" in by_hand(f"{launcher} -n {number} python train.py", HOROVOD)) is more
 
 
 @pytest.mark.parametrize(
@@ -283,7 +281,7 @@ def test_more_ranks_than_tasks_are_found_for_every_launcher(launcher: str) -> No
     ],
 )
 def test_ranks_on_named_hosts_are_not_reported(words: str) -> None:
-    assert not {"ranks", "fewer-ranks"} & by_hand(f"mpirun {words} python train.py", HOROVOD)
+    assert "ranks" not in by_hand(f"mpirun {words} python train.py", HOROVOD)
 
 
 def test_a_profile_with_the_plug_in_needs_it_in_the_program() -> None:

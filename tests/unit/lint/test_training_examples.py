@@ -10,7 +10,7 @@ import ast
 from parts.examples import FOLDER, PROGRAMS
 from parts.loops import for_each
 from provision.knowledge.examples import EXAMPLES, Example
-from provision.lint.training import read_training
+from provision.lint.rules import lint_program, read_training
 
 every_program = for_each("name", PROGRAMS)
 
@@ -23,7 +23,7 @@ def test_the_folder_contains_exactly_the_examples_of_the_list() -> None:
 @every_program
 def test_our_linter_finds_no_fault_in_a_program(name: str) -> None:
     ast.parse(PROGRAMS[name], feature_version=(3, 6))  # the oldest Python of a stack
-    assert read_training(PROGRAMS[name], "train.py").findings == ()
+    assert lint_program(read_training(PROGRAMS[name], "train.py"), None) == ()
 
 
 @for_each("example", EXAMPLES, ids=lambda example: example.name)

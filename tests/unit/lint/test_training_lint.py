@@ -9,9 +9,8 @@ import pytest
 import provision
 from parts.loops import for_each
 from parts.texts import replace_once
-from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
-from provision.lint.training import read_training
+from provision.lint.rules import lint_job, lint_program, read_training
 from provision.lint.version_rules import tensorflow_of
 
 PROGRAMS = sorted((Path(provision.__file__).parent / "proof" / "programs").glob("*.py"))
@@ -54,7 +53,7 @@ model.fit(dataset, epochs=3, callbacks=callbacks)
 
 def trained(text: str) -> list[tuple[str, int]]:
     """The rules and lines of the findings in a training script."""
-    findings = read_training(text, "train.py").findings
+    findings = lint_program(read_training(text, "train.py"), None)
     assert all(finding.message and finding.fix for finding in findings)
     return [(finding.rule, finding.line) for finding in findings]
 

@@ -13,9 +13,9 @@ from parts.profiles import PROFILES, profile
 from provision.errors import ConfigError
 from provision.jobs.user_job import UserJob
 from provision.knowledge.examples import EXAMPLES
-from provision.lint.job_rules import lint_job
 from provision.lint.job_script import read_script
-from provision.lint.training import Training, read_training
+from provision.lint.rules import lint_job, read_training
+from provision.lint.training_script import Training
 from provision.machine.submission.render_jobs import render_user_job
 from provision.profile.arch import Arch
 from provision.profile.site import Site
@@ -48,7 +48,7 @@ def findings(
         return None
     training = PROGRAM_OF.get(kind)
     found = [one for at in given or (arch,) for one in lint_job(script, training, site, at, script.main())]
-    return [f"{arch.name} {kind} {options}: {one}" for one in found if one.rule != "tf1-names"]
+    return [f"{arch.name} {kind} {options}: {one}" for one in found if one.rule not in ("tf1-names", "tf2-names")]
 
 
 @pytest.mark.parametrize("name", [name for name in PROFILES if profile(name).scheduler.name != "none"])
