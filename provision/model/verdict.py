@@ -40,6 +40,11 @@ def judged(name: str, passed: object, message: str, hint: str | None = None) -> 
     return Check(name=name, passed=bool(passed), message=message, hint=None if passed else hint)
 
 
+def skipped(name: str, message: str) -> Check:
+    """A check that this software or machine cannot answer; the message says why."""
+    return Check(name=name, passed=True, message=message, skipped=True)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures(Stored):
     """What the run measured, for records and for users; no figure alone decides whether the proof passes.

@@ -151,12 +151,12 @@ def _horovod_gpu(
             f"planned NCCL {planned.nccl_version}, nccl_built is {nccl or 'none'}, "
             f"cuda_built is {flags.get('cuda_built')}",
         ),
-        Check(
-            name="linked NCCL",
-            passed=seen == [wanted] if wanted else not seen,
-            message=f"planned {wanted or 'a static one'}, loaded {', '.join(seen) or 'none'}",
-            hint="another NCCL comes before the plan's: a wheel of it in the environment, or LD_LIBRARY_PATH"
-            if wanted and seen and seen != [wanted]
+        judged(
+            "linked NCCL",
+            seen == ([wanted] if wanted else []),
+            f"planned {wanted or 'a static one'}, loaded {', '.join(seen) or 'none'}",
+            "another NCCL comes before the plan's: a wheel of it in the environment, or LD_LIBRARY_PATH"
+            if seen
             else None,
         ),
         kernels,
@@ -202,13 +202,13 @@ def _mpi(mapped: tuple[str, ...], expectation: Expectation, resolve: Callable[[s
         if os.path.basename(path).startswith(("libmpi.so", "libmpich.so", "libmpi_cray", "libmpi_gnu"))
     ]
     planned = {resolve(path) for path in expectation.mpi_libraries}
-    return Check(
-        name="linked MPI",
-        # The mpich wheel has copies instead of links: libmpi.so and libmpi.so.12.
-        passed=bool(seen)
-        and all(any(path == library or path.startswith(f"{library}.") for library in planned) for path in seen),
-        message=f"planned {', '.join(sorted(planned))}, loaded {', '.join(seen) or 'none'}",
-        hint=None if seen else "Horovod was built without MPI, or with a static MPI",
+    # The mpich wheel has copies instead of links: libmpi.so and libmpi.so.12.
+    others = [path for path in seen if not any(f"{path}.".startswith(f"{library}.") for library in planned)]
+    return judged(
+        "linked MPI",
+        seen and not others,
+        f"planned {', '.join(sorted(planned))}, loaded {', '.join(seen) or 'none'}",
+        None if seen else "Horovod was built without MPI, or with a static MPI",
     )
 
 
@@ -216,9 +216,9 @@ def _outside(mapped: tuple[str, ...], expectation: Expectation, resolve: Callabl
     """Every library comes from the environment, its modules, its Python or the system."""
     allowed = tuple(dict.fromkeys((*expectation.allowed, *(resolve(path) for path in expectation.allowed), *SYSTEM)))
     strange = [path for path in mapped if not below(path, allowed)]
-    return Check(
-        name="nothing from outside",
-        passed=bool(mapped) and not strange,
-        message=f"{len(mapped)} libraries mapped; from outside: {', '.join(strange) or 'none'}",
-        hint="a library outside can change or disappear while the environment stays" if strange else None,
+    return judged(
+        "nothing from outside",
+        mapped and not strange,
+        f"{len(mapped)} libraries mapped; from outside: {', '.join(strange) or 'none'}",
+        "a library outside can change or disappear while the environment stays" if strange else None,
     )

@@ -6,7 +6,7 @@ processes did so with the same result.
 
 from __future__ import annotations
 
-from provision.model.verdict import Check, bad
+from provision.model.verdict import Check, bad, skipped
 from provision.proof.reports import Run
 
 
@@ -26,9 +26,7 @@ def _check_all_ranks(run: Run, name: str) -> Check:
     states = {str(record.get("status")) for record in records}
     reasons = [str(record["reason"]) for record in records if record.get("reason")]
     if states == {"skipped"}:
-        return Check(
-            name=name, passed=True, skipped=True, message=f"skipped: {reasons[0] if reasons else 'no reason given'}"
-        )
+        return skipped(name, f"skipped: {reasons[0] if reasons else 'no reason given'}")
     if states != {"passed"}:
         reason = f": {reasons[0]}" if reasons else ""
         return bad(name, f"expected it to pass on every rank, seen {', '.join(sorted(states))}{reason}")

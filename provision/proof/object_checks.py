@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from provision.knowledge.combinations import Combinations
 from provision.model.shared_object import SharedObject
-from provision.model.verdict import Check, good, judged
+from provision.model.verdict import Check, good, judged, skipped
 from provision.proof.inspection import SYSTEM, below
 
 # Patterns for grep over the disassembly, and the features of a CPU, by archspec's names, that the instruction needs: any of
@@ -52,11 +52,11 @@ def _needed(objects: Sequence[SharedObject]) -> Check:
     needed = list(dict.fromkeys(name for one in objects for name in one.needed))
     mpis = [name for name in needed if name.startswith("libmpi")]
     unwanted = [name for name in needed if name.startswith(UNWANTED)]
-    return Check(
-        name="needed libraries",
-        passed=len(mpis) <= 1 and not unwanted,
-        message=f"needs {', '.join(needed)}" + (f"; not wanted: {', '.join(unwanted)}" if unwanted else ""),
-        hint="a variable of the modules changed the build: `provision doctor` shows CCL_ROOT and others"
+    return judged(
+        "needed libraries",
+        len(mpis) <= 1 and not unwanted,
+        f"needs {', '.join(needed)}" + (f"; not wanted: {', '.join(unwanted)}" if unwanted else ""),
+        "a variable of the modules changed the build: `provision doctor` shows CCL_ROOT and others"
         if unwanted
         else None,
     )
@@ -108,7 +108,7 @@ def _instructions(objects: Sequence[SharedObject], target: str, features: Collec
     """No instruction in the extensions is beyond the arch's CPU."""
     reasons = [one.reason or "it was not disassembled" for one in objects if one.instructions is None]
     if reasons:
-        return Check(name="instructions", passed=True, message=f"not inspected: {reasons[0]}", skipped=True)
+        return skipped("instructions", f"not inspected: {reasons[0]}")
     beyond, seen = [], []
     for kind, wanted in FEATURE_OF.items():
         number = sum((one.instructions or {}).get(kind, 0) for one in objects)

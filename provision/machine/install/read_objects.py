@@ -19,7 +19,7 @@ from provision.model.operation import Inspect
 from provision.model.plan import Plan
 from provision.model.quoting import bash
 from provision.model.shared_object import SharedObject
-from provision.model.verdict import Check
+from provision.model.verdict import Check, skipped
 from provision.proof.object_checks import FEATURE_OF, judge_objects
 from provision.proof.reports import read_mapping, read_texts
 
@@ -43,7 +43,7 @@ def inspect_objects(
             read_object(path) for path in mapped if os.path.basename(path).startswith(("libmpi.so", "libmpich.so"))
         ]
     except (ImportError, OSError, ValueError) as error:
-        return (Check(name="compiled libraries", passed=True, message=f"not inspected: {error}", skipped=True),)
+        return (skipped("compiled libraries", f"not inspected: {error}"),)
     target = plan.identity["target"].split()[0]
     return judge_objects(
         objects,
