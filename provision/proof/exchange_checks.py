@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 
-from provision.model.verdict import Check, bad, good, judged
+from provision.model.verdict import Check, bad, good
 from provision.proof.reports import (
     Run,
     format_peers,
     format_vector,
+    list_values,
     name_process,
     read_integer,
     read_list,
@@ -24,18 +25,23 @@ AVERAGE_TOLERANCE = 1e-5
 
 
 def check_allreduce(run: Run) -> Check:
-    """Sum and average of known vectors, compared with the vectors that the ranks report as their input."""
-    name, finished = "allreduce", run.finished
-    inputs = [to_vector(read_mapping(report, "allreduce").get("input")) for report in finished]
+    """Sum and average of known vectors, compared with the vectors that ranks or replicas report as their inputs."""
+    name, finished, takers = "allreduce", run.finished, len(run.finished) * run.proof.devices
+    who = f"{takers} {'ranks' if run.proof.devices == 1 else 'replicas'}"
+    inputs = [
+        to_vector(value) for report in finished for value in read_list(read_mapping(report, "allreduce"), "inputs")
+    ]
     vectors = [values for values in inputs if values is not None]
-    if len(vectors) < len(finished) or len({len(values) for values in vectors}) != 1:
+    lengths = sorted({len(values) for values in vectors})
+    if len(vectors) != takers or len(lengths) != 1:
         return bad(
             name,
-            "expected vectors of numbers of equal length from all ranks, but some ranks reported none, or another length",
+            f"expected a vector of numbers from each of {who}, all of one length, seen {len(vectors)}"
+            + (f" of {list_values(lengths)} numbers" if lengths else ""),
             "the reports are not of one program: do all ranks run the same copy of it?",
         )
     total = [math.fsum(column) for column in zip(*vectors, strict=True)]
-    average = [value / len(vectors) for value in total]
+    average = [value / takers for value in total]
     for report in finished:
         results = read_mapping(report, "allreduce")
         for word, key, wanted, tolerance in (
@@ -47,7 +53,7 @@ def check_allreduce(run: Run) -> Check:
             if seen is None or not vectors_agree(seen, wanted, tolerance):
                 return bad(
                     name,
-                    f"expected the {word} over {len(finished)} ranks to be {format_vector(wanted)}, "
+                    f"expected the {word} over {who} to be {format_vector(wanted)}, "
                     f"{name_process(report)} got {'no vector' if seen is None else format_vector(seen)}",
                     "the ranks exchanged wrong data, or not with all others; do not use this environment for "
                     "training, whatever its accuracy",
@@ -61,9 +67,7 @@ def check_allreduce(run: Run) -> Check:
                 "small messages are exchanged correctly and large ones are not: look at the fabric's settings of MPI "
                 "(rendezvous, CMA, libfabric, UCX) or at `NCCL_PROTO`",
             )
-    return good(
-        name, f"sum over {len(finished)} ranks is exactly {format_vector(total)}, average agrees; long vector too"
-    )
+    return good(name, f"sum over {who} is exactly {format_vector(total)}, average agrees; long vector too")
 
 
 def check_peers(run: Run) -> Check:
@@ -97,20 +101,3 @@ def check_communication(run: Run) -> Check:
     message += f" ({first['not_by_resolver']})" if first.get("not_by_resolver") else ""
     message += f", trained with {trained}" if trained else ""
     return good("communication", f"second try: {message}; {run.stalled}" if run.stalled else message)
-
-
-def check_reduction(run: Run) -> Check:
-    """A sum over the replicas of known numbers: the input of replica i of N is i + 1 times 1, 2, 3 and so on."""
-    replicas = run.proof.devices
-    reduction = read_mapping(read_mapping(run.finished[0], "replicas"), "reduced")
-    seen, wrong = to_vector(reduction.get("sum")), reduction.get("large_wrong")
-    wanted = [float(replicas * (replicas + 1) // 2 * number) for number in range(1, len(seen or [0]) + 1)]
-    if seen is None or seen != wanted:
-        message = f"expected the sum over {replicas} replicas to be {format_vector(wanted)}, "
-        message += f"seen {'no vector' if seen is None else format_vector(seen)}"
-    elif wrong != 0:
-        message = f"expected no wrong element in a sum of {reduction.get('large_elements')} numbers, seen {wrong}"
-    else:
-        message = f"sum over {replicas} replicas is exactly {format_vector(wanted)}; long vector too"
-    hint = "the devices exchanged wrong data: look at NCCL (`NCCL_DEBUG=INFO`, `NCCL_P2P_DISABLE=1`)"
-    return judged("allreduce", seen == wanted and wrong == 0, message, hint)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from itertools import pairwise
 
 from provision.model.verdict import Check, bad, good, judged
@@ -112,38 +111,28 @@ def check_restart(run: Run) -> Check:
 
 
 def check_weights(run: Run) -> Check:
-    """After training all ranks hold the same weights, to the last bit."""
-    name = "weights"
-    seen = Counter(read_text(report, "weights_sha256") or "none" for report in run.finished)
-    if len(seen) == 1 and "none" not in seen:
-        whose = "all ranks hold" if len(run.finished) > 1 else "the rank holds"
-        return good(name, f"{whose} the weights {next(iter(seen))[:12]}")
+    """After training all ranks, or all replicas of one process, hold the same weights, to the last bit."""
+    one_process = run.proof.devices > 1
+    copies = (
+        [str(digest) for digest in read_list(read_mapping(run.finished[0], "replicas"), "weights_sha256")]
+        if one_process
+        else [read_text(report, "weights_sha256") or "none" for report in run.finished]
+    )
+    who = f"{run.proof.devices} replicas" if one_process else f"{len(run.finished)} ranks"
+    seen = sorted(set(copies))
+    if len(seen) == 1 and seen != ["none"] and len(copies) == len(run.finished) * run.proof.devices:
+        return good(
+            "weights", f"{'the rank holds' if len(copies) == 1 else f'all {who} hold'} the weights {seen[0][:12]}"
+        )
     reported = (read_number(report, "weights_max_difference") for report in run.finished)
     differences = [difference for difference in reported if difference is not None]
     distance = f", up to {max(differences):.2g} away from rank 0's" if differences else ""
     return bad(
-        name,
-        f"expected identical weights on {len(run.finished)} ranks after training, seen {len(seen)} different sets"
-        f"{distance}: {list_values([digest[:12] for digest in sorted(seen)])}",
+        "weights",
+        f"expected identical weights on {who} after training, seen {len(seen)} different sets in {len(copies)} copies"
+        f"{distance}: {list_values([digest[:12] for digest in seen])}",
         "differences near 1e-7 are rounding: ranks on different processors or with different builds; larger ones mean "
         "that the weights were not broadcast or the gradients not summed",
-    )
-
-
-def check_copies(run: Run) -> Check:
-    """After training all replicas of one process hold the same weights, to the last bit."""
-    replicas = run.proof.devices
-    digests = [str(digest) for digest in read_list(read_mapping(run.finished[0], "replicas"), "weights_sha256")]
-    seen = sorted(set(digests))
-    passed = len(digests) == replicas and len(seen) == 1
-    return judged(
-        "weights",
-        passed,
-        f"all {replicas} replicas hold the weights {seen[0][:12]}"
-        if passed
-        else f"expected identical weights on {replicas} replicas after training, seen {len(digests)} copies, "
-        f"{len(seen)} different: {list_values([digest[:12] for digest in seen])}",
-        "the gradients were not summed over the replicas",
     )
 
 

@@ -62,7 +62,7 @@ def workers() -> list[Report]:
             "communication": {"asked": "AUTO", "by": "TF_CONFIG", "workers": ["127.0.0.1:4001", "127.0.0.1:4002"]},
             "trained_by": "fit",
             "allreduce": {
-                "input": [rank + 1.0, 2 * (rank + 1.0)],
+                "inputs": [[rank + 1.0, 2 * (rank + 1.0)]],
                 "expected": [3.0, 6.0],
                 "sum": [3.0, 6.0],
                 "average": [1.5, 3.0],

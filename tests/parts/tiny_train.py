@@ -90,7 +90,7 @@ def train(args, report):
     large = hvd.allreduce(mine * 4096)
     summed = hvd.allreduce(mine)
     fields["allreduce"] = {
-        "input": mine,
+        "inputs": [mine],
         "expected": expected,
         "sum": summed,
         "average": [value / size for value in summed],

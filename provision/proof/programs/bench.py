@@ -8,7 +8,7 @@ would see without any communication (`alone`), and fail if it is not clearly dif
 
 import tempfile
 
-from rank import keras_version, session_config, take_devices
+from tensorflow_rank import keras_version, minor_version, session_config, take_devices
 
 FEATURES = 6
 IMAGES = 16  # per rank and step
@@ -31,11 +31,11 @@ class Skip(Exception):
 class Bench:
     """The tools of the checks: the libraries, the ranks, the data of all ranks, and the list of figures."""
 
-    def __init__(self, np, tf, hvd, hvd_keras, seed, devices):
-        self.np, self.tf, self.hvd, self.hvd_keras, self.seed = np, tf, hvd, hvd_keras, seed
-        self.config = session_config(tf, devices)
+    def __init__(self, np, tf, hvd, hvd_keras, seed, report):
+        self.np, self.tf, self.hvd, self.hvd_keras, self.seed, self.report = np, tf, hvd, hvd_keras, seed, report
+        self.config = session_config(tf, report.fields)
         self.rank, self.size = hvd.rank(), hvd.size()
-        self.version = tuple(int(part) for part in tf.__version__.split(".")[:2])
+        self.version = minor_version(tf)
         self.keras3 = int(keras_version(tf).split(".")[0]) >= 3
         self.scratch = tempfile.mkdtemp(prefix="provision-thorough-")
         self.figures = []
@@ -50,7 +50,7 @@ class Bench:
 
         context._context = None
         self.tf.compat.v1.enable_v2_behavior()
-        take_devices(self.tf, self.hvd.local_rank())
+        take_devices(self.report, self.tf, False)
 
     def data(self, step=0, rank=None):
         """The inputs, words and targets of one rank (by default this one) in one step; the targets differ by rank."""

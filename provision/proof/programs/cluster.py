@@ -1,14 +1,17 @@
-"""Finds the number of this worker and the addresses of all workers, for TF_CONFIG.
+"""Workers that no MPI brings together: the number of one, the addresses of all, and the end of one that waits for ever.
 
-The rules of `rank.py` hold here too; nothing here needs TensorFlow. Under srun the cluster comes from TensorFlow's own
+The rules of `rank.py` hold here too; nothing here is of a framework. Under srun the cluster comes from TensorFlow's own
 resolver (see `multiworker.py`). Other launchers give a process only its number, so the workers exchange their addresses
 with files in the folder of the reports, which all nodes see.
 """
 
+import faulthandler
 import json
 import os
 import re
 import socket
+import sys
+import threading
 import time
 
 # Rank and size: MPICH's Hydra, PALS and srun with an MPI plugin; Open MPI; srun alone. The order matters: Hydra starts its
@@ -57,46 +60,71 @@ def port_base(job):
     return 12000 + int(job) * 64 % 20000
 
 
-def meet(folder, rank, size, limit, host=None):
-    """Publish the address of this worker, wait for the others, and return the addresses of all, by rank.
-
-    A worker keeps its port open until all workers have published theirs, so that two workers on a node cannot get the
-    same port.
+def exchange(folder, rank, size, limit, value):
+    """The values of all workers, by rank: each writes a file, and waits for those of the others.
 
     Raises:
         RuntimeError: some workers did not appear within `limit` seconds, or the folder is of another run.
     """
     os.makedirs(folder, exist_ok=True)
-    host = host or socket.gethostname()
+    paths = [os.path.join(folder, "{}.json".format(worker)) for worker in range(size)]
+    if os.path.exists(paths[rank]):
+        raise RuntimeError("{} already exists: give each run an empty folder".format(paths[rank]))
+    with open(paths[rank] + ".part", "w") as stream:
+        json.dump(value, stream)
+    os.rename(stream.name, paths[rank])
+    end = time.time() + limit
+    while True:
+        missing = [worker for worker, path in enumerate(paths) if not os.path.exists(path)]
+        if not missing:
+            break
+        if time.time() > end:
+            raise RuntimeError("workers did not appear within {} s: {}".format(limit, ", ".join(map(str, missing))))
+        time.sleep(0.05)
+    values = []
+    for path in paths:
+        with open(path) as stream:
+            values.append(json.load(stream))
+    return values
+
+
+def meet(folder, rank, size, limit, host=None):
+    """Publish the address of this worker, wait for the others, and return the addresses of all, by rank.
+
+    A worker keeps its port open until all workers have seen all addresses, so that two workers on a node cannot get the
+    same port. It raises what `exchange` raises.
+    """
     with socket.socket() as holder:
         holder.bind(("", 0))
-        mine = os.path.join(folder, "address-{}.json".format(rank))
-        if os.path.exists(mine):
-            raise RuntimeError("{} already exists: give each run an empty folder".format(mine))
-        with open(mine + ".part", "w") as stream:
-            json.dump([host, holder.getsockname()[1]], stream)
-        os.rename(mine + ".part", mine)
-        end, addresses = time.time() + limit, {}
-        while len(addresses) < size:
-            for other in set(range(size)) - set(addresses):
-                try:
-                    with open(os.path.join(folder, "address-{}.json".format(other))) as stream:
-                        addresses[other] = json.load(stream)
-                except IOError:
-                    continue
-            if len(addresses) < size:
-                if time.time() > end:
-                    missing = ", ".join(str(other) for other in range(size) if other not in addresses)
-                    raise RuntimeError("workers did not appear within {} s: {}".format(limit, missing))
-                time.sleep(0.05)
-        # Wait until every worker has seen all addresses: otherwise one would close its port while another still chooses.
-        open(os.path.join(folder, "heard-{}".format(rank)), "w").close()
-        while not all(os.path.exists(os.path.join(folder, "heard-{}".format(other))) for other in range(size)):
-            if time.time() > end:
-                raise RuntimeError("workers did not appear within {} s".format(limit))
-            time.sleep(0.05)
-    one_node = len({name for name, _ in addresses.values()}) == 1
-    return [
-        "{}:{}".format("127.0.0.1" if one_node else addresses[worker][0], addresses[worker][1])
-        for worker in range(size)
-    ]
+        mine = [host or socket.gethostname(), holder.getsockname()[1]]
+        addresses = exchange(os.path.join(folder, "addresses"), rank, size, limit, mine)
+        exchange(os.path.join(folder, "seen"), rank, size, limit, True)
+    one_node = len({name for name, _ in addresses}) == 1
+    return ["{}:{}".format("127.0.0.1" if one_node else name, port) for name, port in addresses]
+
+
+class Watchdog(threading.Thread):
+    """Ends the process after `limit` seconds without progress; a new stage and a `beat` are progress."""
+
+    def __init__(self, report, limit):
+        super().__init__(name="watchdog", daemon=True)
+        self.report, self.limit, self.last = report, limit, time.time()
+
+    def beat(self):
+        """Record progress."""
+        self.last = time.time()
+
+    def run(self):
+        """Check every second until the report is done."""
+        fields = self.report.fields
+        while fields["stage"] != "done" and fields["error"] is None:
+            if time.time() - max(self.last, self.report.stage_started) > self.limit:
+                stage = fields["stage"]
+                fields["stalled"] = {"stage": stage, "seconds": self.limit}
+                fields["error"] = "Stall: nothing happened for {} s in stage `{}`".format(self.limit, stage)
+                self.report.write()
+                print("error: " + fields["error"] + "\n  report: " + self.report.path, file=sys.stderr, flush=True)
+                faulthandler.dump_traceback(all_threads=True)
+                # The main thread waits in a collective operation and cannot be interrupted.
+                os._exit(1)
+            time.sleep(min(1.0, self.limit / 4.0))

@@ -1,9 +1,8 @@
 """The training run in the style of TensorFlow 1: a graph, sessions and checkpoints under Horovod, on MNIST-shaped digits.
 
 It is for stacks whose users still write `tf.Session` (`proof.program = "horovod_graph"`): on TensorFlow 1.15 without
-version 2 behaviour, and on 2.x with `tf.compat.v1`. It reports what `horovod_keras.py` reports, by the same rules, so the
-same judge reads it. It does not use Keras, which cannot build a model in a graph from TensorFlow 2.16 on; the network is
-made of variables and `matmul`.
+version 2 behaviour, and on 2.x with `tf.compat.v1`. It does not use Keras, which cannot build a model in a graph from
+TensorFlow 2.16 on; the network is made of variables and `matmul`.
 
 It does what such programs do on a cluster: input sharded by rank through placeholders, `DistributedOptimizer` with the
 rate scaled by the number of ranks, `MonitoredTrainingSession` with `BroadcastGlobalVariablesHook(0)` and `StopAtStepHook`,
@@ -11,43 +10,12 @@ threads set in `ConfigProto`. Half-way the session ends and a second one continu
 other ranks start from new random weights, and after the broadcast all must have the weights of the first session.
 """
 
-import json
 import os
-import sys
-import time
 
-from rank import import_libraries, join, run, session_config
-from trial import (
-    BEFORE_IMAGES,
-    argument_parser,
-    known_allreduce,
-    load_shard,
-    weights_difference,
-    weights_sha256,
-)
+from tensorflow_rank import HorovodTrial, session_config
+from trial import main
 
 PIXELS, HIDDEN, CLASSES = 28 * 28, 128, 10
-
-
-def parse_args(argv=None):
-    """Read the command line. By default the checkpoints are written below the reports."""
-    parser = argument_parser(
-        "Train a small network in a TensorFlow 1 graph under Horovod; one JSON report per process."
-    )
-    parser.add_argument(
-        "--checkpoints", metavar="DIR", help="folder for the checkpoints of rank 0; default: `checkpoints` in --out"
-    )
-    return parser.parse_args(argv)
-
-
-def initial_weights(np, seed):
-    """Weights and biases of both layers, drawn by NumPy, because the seeds of a graph depend on its number of operations."""
-    draw = np.random.RandomState(seed)
-    arrays = []
-    for inputs, outputs in ((PIXELS, HIDDEN), (HIDDEN, CLASSES)):
-        arrays.append((draw.normal(size=(inputs, outputs)) * np.sqrt(2.0 / inputs)).astype(np.float32))
-        arrays.append(np.zeros(outputs, np.float32))
-    return arrays
 
 
 class Network:
@@ -72,44 +40,61 @@ class Network:
         return {self.images: images.reshape(len(images), PIXELS), self.labels: labels}
 
 
-class Trial:
-    """The data of both sessions: the libraries, the shard of this rank, the length of the run."""
+class HorovodGraph(HorovodTrial):
+    """Ranks that average the gradients of an optimizer in a graph; between sessions, `arrays` are the weights."""
 
-    def __init__(self, args, np, tf, hvd, config, train):
-        self.args, self.np, self.tf, self.hvd, self.config = args, np, tf, hvd, config
-        self.images, self.labels = train
-        self.steps_per_epoch = -(-len(self.images) // args.batch_size)
-        self.steps = args.epochs * self.steps_per_epoch
-        self.learning_rate = args.learning_rate * hvd.size()
-        self.losses = []  # of each epoch, on this rank
-        self.seconds = []  # of each epoch
-        self.sums = []  # losses of the steps of the present epoch
-        self.began = time.time()
+    def join(self):
+        """Join, and keep the devices for sessions."""
+        super().join()
+        self.fields["eager"] = bool(self.tf.executing_eagerly())
+        self.config = session_config(self.tf, self.fields)
+        self.step = 0
+        if self.rank == 0:
+            os.makedirs(self.checkpoints)  # fails if the folder exists: the run would continue from an old checkpoint
+
+    def evaluate(self, make):
+        """Run a session on a graph with this tensor alone."""
+        with self.tf.Graph().as_default(), self.tf.compat.v1.Session(config=self.config) as session:
+            return session.run(make())
+
+    def build(self, seed):
+        """Weights and biases of both layers, drawn by NumPy, because the seeds of a graph depend on its number of operations."""
+        np = self.np
+        draw = np.random.RandomState(seed)
+        self.arrays = []
+        for inputs, outputs in ((PIXELS, HIDDEN), (HIDDEN, CLASSES)):
+            self.arrays.append((draw.normal(size=(inputs, outputs)) * np.sqrt(2.0 / inputs)).astype(np.float32))
+            self.arrays.append(np.zeros(outputs, np.float32))
+        return self.arrays
+
+    def reload(self):
+        """New weights, different on each rank: only the checkpoint of rank 0 can restore the old ones."""
+        self.build(self.args.seed * 100003 + self.size + self.rank)
+
+    def state(self):
+        """The step and the weights with which the last session ended."""
+        return self.step, self.arrays
 
     def batch(self, step):
         """The images of a step on this rank: its whole shard once per epoch, in an order that depends on the epoch."""
-        epoch, place = divmod(step, self.steps_per_epoch)
-        order = self.np.random.RandomState(self.args.seed + epoch).permutation(len(self.images))
+        epoch, place = divmod(step, self.steps)
+        order = self.np.random.RandomState(self.args.seed + epoch).permutation(self.images)
         mine = order[place * self.args.batch_size : (place + 1) * self.args.batch_size]
-        return self.images[mine], self.labels[mine]
+        return [part[mine] for part in self.shard]
 
-    def session(self, steps, last, arrays, checkpoints):
-        """Train `steps` steps up to step `last`, from `arrays` or, if there is one, from rank 0's checkpoint.
-
-        Returns the step at which it began, the weights at that step (after the broadcast), and the weights at the end.
-        """
-        tf, hvd = self.tf, self.hvd
-        v1 = tf.compat.v1
+    def fit(self, first, last):
+        """One session, from `arrays` or, if there is one, from rank 0's checkpoint."""
+        tf, hvd, root = self.tf, self.hvd, self.rank == 0
+        v1, end, trained = tf.compat.v1, last * self.steps, []
+        path = os.path.join(self.checkpoints, "model")
         with tf.Graph().as_default():
-            network = Network(tf, arrays)
+            network = Network(tf, self.arrays)
             step = v1.train.get_or_create_global_step()
-            # Falls to zero, as in horovod_keras.py, so that a short run ends steadily.
-            rate = v1.train.polynomial_decay(self.learning_rate, step, self.steps, end_learning_rate=0.0)
-            optimizer = hvd.DistributedOptimizer(v1.train.AdamOptimizer(rate))
-            train = optimizer.minimize(network.loss, global_step=step)
+            # Falls to zero, as for Keras, so that a short run ends steadily.
+            whole = self.args.epochs * self.steps
+            rate = v1.train.polynomial_decay(self.learning_rate, step, whole, end_learning_rate=0.0)
+            train = hvd.DistributedOptimizer(v1.train.AdamOptimizer(rate)).minimize(network.loss, global_step=step)
             saver = v1.train.Saver()
-
-            root, trained = hvd.rank() == 0, []
 
             class End(v1.train.SessionRunHook):
                 # Not the saver of the session: it also writes the graph as text, which fails in TensorFlow with
@@ -117,12 +102,12 @@ class Trial:
                 def end(self, session):
                     trained.extend(session.run(network.variables))
                     if root:
-                        saver.save(session, os.path.join(checkpoints, "model"), last, write_meta_graph=False)
+                        saver.save(session, path, end, write_meta_graph=False)
 
             with v1.train.MonitoredTrainingSession(
                 scaffold=v1.train.Scaffold(saver=saver),
-                hooks=[hvd.BroadcastGlobalVariablesHook(0), v1.train.StopAtStepHook(last_step=last), End()],
-                checkpoint_dir=checkpoints if root else None,
+                hooks=[hvd.BroadcastGlobalVariablesHook(0), v1.train.StopAtStepHook(last_step=end), End()],
+                checkpoint_dir=self.checkpoints if root else None,
                 config=self.config,
                 save_checkpoint_steps=None,
                 save_checkpoint_secs=None,
@@ -130,132 +115,26 @@ class Trial:
                 save_summaries_secs=None,
                 log_step_count_steps=None,
             ) as session:
-                now = first = int(session.run(step))
-                after_broadcast = session.run(network.variables)
+                began_at, began = int(session.run(step)), session.run(network.variables)
                 # Counted as well: were the broadcast missing, a rank that began earlier would wait for the others for ever.
-                while not session.should_stop() and now < first + steps:
-                    _, loss = session.run([train, network.loss], network.feed(*self.batch(now)))
-                    now += 1
-                    self.note(now, loss)
-        return first, after_broadcast, trained
+                numbers = iter(range(began_at, began_at + (last - first) * self.steps))
+                for _ in range(first, last):
+                    self.begin_epoch()
+                    losses = []
+                    while len(losses) < self.steps and not session.should_stop():
+                        feed = network.feed(*self.batch(next(numbers)))
+                        losses.append(float(session.run([train, network.loss], feed)[1]))
+                    self.end_epoch(sum(losses) / max(1, len(losses)))
+        self.step, self.arrays = end, trained
+        return began_at, began
 
-    def note(self, done, loss):
-        """Keep the loss of a step, and the account of an epoch when it is complete."""
-        self.sums.append(float(loss))
-        if done % self.steps_per_epoch:
-            return
-        now = time.time()
-        self.losses.append(sum(self.sums) / len(self.sums))
-        self.seconds.append(now - self.began)
-        self.sums, self.began = [], now
-        if self.hvd.rank() == 0:
-            print(
-                f"epoch {len(self.losses)}/{self.args.epochs}  loss of rank 0 {self.losses[-1]:.4f}  "
-                f"{self.seconds[-1]:.2f} s",
-                flush=True,
-            )
-
-    def measure(self, arrays, question):
-        """Answer `question(network, evaluate)` in a separate graph and session, with these weights."""
-        tf = self.tf
-        with tf.Graph().as_default(), tf.compat.v1.Session(config=self.config) as session:
-            network = Network(tf, arrays)
-            session.run(tf.compat.v1.global_variables_initializer())
-            return question(network, session.run)
-
-
-def train(args, report):
-    """The whole run, from the imports to the finished report; returns true if the restart went wrong."""
-    fields = report.fields
-    np, tf, hvd = import_libraries(report)
-    join(report, tf, hvd, args.gpu)
-    rank, size = hvd.rank(), hvd.size()
-    fields["eager"] = bool(tf.executing_eagerly())
-    config = session_config(tf, fields)
-
-    report.stage("allreduce")
-    with tf.Graph().as_default(), tf.compat.v1.Session(config=config) as session:
-        fields["allreduce"] = known_allreduce(np, tf, hvd, session.run)
-        fields["peers"] = gather(np, tf, hvd, (rank, report.host, os.getpid()), session.run)
-
-    report.stage("data")
-    mine, (x_test, y_test), fields["shard"] = load_shard(np, args, rank, size)
-    trial = Trial(args, np, tf, hvd, config, mine)
-    fields.update(train_images=len(trial.images), test_images=len(x_test), learning_rate=trial.learning_rate)
-    checkpoints = args.checkpoints or os.path.join(args.out, "checkpoints")
-    if rank == 0:
-        os.makedirs(checkpoints)  # fails if the folder exists: the run would continue from an old checkpoint
-
-    report.stage("model")
-    # Different on every rank, on purpose: if they were equal, a missing broadcast would not be noticed.
-    arrays = initial_weights(np, args.seed * 100003 + rank)
-    fields["weights_sha256_initial"] = weights_sha256(np, arrays)
-    few = (trial.images[:BEFORE_IMAGES], trial.labels[:BEFORE_IMAGES])
-
-    def loss_before(network, evaluate):
-        loss = evaluate(network.loss, network.feed(*few))
-        return float(evaluate(hvd.allreduce(tf.constant(loss), op=hvd.Average, name="proof.before")))
-
-    fields["loss_before"] = trial.measure(arrays, loss_before)
-    if rank == 0:
-        print(
-            f"rank 0 of {size}  {len(trial.images)} images per rank  loss before training {fields['loss_before']:.4f}",
-            flush=True,
-        )
-
-    report.stage("training")
-    half = max(1, trial.steps // 2)
-    trial.began = time.time()
-    _, _, at_half = trial.session(half, half, arrays, checkpoints)
-    report.stage("restart")
-    # New weights, different on each rank: only the checkpoint of rank 0 can restore the old ones.
-    arrays = initial_weights(np, args.seed * 100003 + size + rank)
-    began_at, again, trained = trial.session(trial.steps - half, trial.steps, arrays, checkpoints)
-    fields["restart"] = {
-        "saved_at": half,
-        "saved_sha256": weights_sha256(np, at_half),
-        "began_at": began_at,
-        "began_sha256": weights_sha256(np, again),
-    }
-
-    report.stage("evaluation")
-    fields["weights_sha256"] = weights_sha256(np, trained)
-
-    def results(network, evaluate):
-        losses = evaluate(hvd.allreduce(tf.constant(trial.losses), op=hvd.Average, name="proof.losses"))
-        difference = weights_difference(np, tf, hvd, trained, evaluate)
-        return losses.tolist(), difference, float(evaluate(network.accuracy, network.feed(x_test, y_test)))
-
-    fields["loss"], fields["weights_max_difference"], fields["accuracy"] = trial.measure(trained, results)
-    # The first epoch includes the start of the slowest rank, so it is not counted.
-    timed = trial.seconds[1:]
-    fields["epoch_seconds"] = [round(seconds, 4) for seconds in trial.seconds]
-    fields["images_per_second"] = len(trial.images) * size * len(timed) / sum(timed) if timed else None
-    if rank == 0:
-        speed = f"  {fields['images_per_second']:.0f} images/s over all ranks" if timed else ""
-        print(
-            f"test accuracy {fields['accuracy']:.4f}, restarted at step {began_at} of {trial.steps}{speed}", flush=True
-        )
-
-    report.stage("done")
-    # The judge reports this in words; the exit code is for a person who runs the program by hand.
-    return began_at != half or fields["restart"]["began_sha256"] != fields["restart"]["saved_sha256"]
-
-
-def gather(np, tf, hvd, mine, evaluate):
-    """The value of every rank, as a list by rank. `hvd.allgather_object` needs cloudpickle and a newer TensorFlow."""
-    text = np.frombuffer(json.dumps(mine).encode(), np.uint8)
-    lengths = evaluate(hvd.allgather(tf.constant([len(text)]), name="proof.lengths"))
-    joined = evaluate(hvd.allgather(tf.constant(text), name="proof.peers"))
-    ends = np.cumsum(lengths)
-    return [json.loads(joined[end - length : end].tobytes().decode()) for end, length in zip(ends, lengths)]
-
-
-def main(argv=None):
-    """Run the training; the exit code is 0 or 1."""
-    args = parse_args(argv)
-    return run("the proof", args.out, lambda report: train(args, report))
+    def measure(self, images, labels):
+        """In a graph and a session of its own."""
+        with self.tf.Graph().as_default(), self.tf.compat.v1.Session(config=self.config) as session:
+            network = Network(self.tf, self.arrays)
+            session.run(self.tf.compat.v1.global_variables_initializer())
+            return tuple(map(float, session.run([network.loss, network.accuracy], network.feed(images, labels))))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(HorovodGraph, "Train a small network in a TensorFlow 1 graph under Horovod; one JSON report per process.")

@@ -28,22 +28,9 @@ import site
 import subprocess
 import sys
 
-from rank import keras_version
+from tensorflow_rank import keras_version, math_backend, tensorflow_facts
 
 SCHEMA = 1
-
-# Functions of `horovod.tensorflow`; an older or newer Horovod may not have all of them.
-BUILD_FLAGS = (
-    "mpi_built",
-    "mpi_enabled",
-    "gloo_built",
-    "gloo_enabled",
-    "nccl_built",
-    "ddl_built",
-    "ccl_built",
-    "cuda_built",
-    "rocm_built",
-)
 
 
 def mapped_objects():
@@ -55,40 +42,6 @@ def mapped_objects():
             if len(fields) == 6 and fields[5].startswith("/") and ".so" in os.path.basename(fields[5]):
                 paths.add(fields[5])
     return sorted(paths)
-
-
-def tensorflow_facts(tf):
-    """How TensorFlow was built: CUDA and cuDNN versions if any, and the compiler and ABI that an extension must match."""
-    info = getattr(tf.sysconfig, "get_build_info", dict)()  # since TensorFlow 2.3
-    return {
-        "build_info": {
-            str(key): value if isinstance(value, (bool, int)) else str(value) for key, value in info.items()
-        },
-        "built_with_cuda": bool(tf.test.is_built_with_cuda()),
-        "compiler_version": str(tf.version.COMPILER_VERSION),
-        "cxx11_abi": int(tf.sysconfig.CXX11_ABI_FLAG),
-    }
-
-
-def math_backend(tf):
-    """The library that computes on CPUs, according to TensorFlow: "oneDNN" or "Eigen".
-
-    Newer packages have both, and TF_ENABLE_ONEDNN_OPTS selects one. The function is in one of three modules, for
-    TensorFlow 2.11 to 2.21, 2.2, and 1.15. Of the packages on PyPI, 1.15.5 and 2.2.3 use Eigen; 2.11.1, 2.15.1 and 2.21.0
-    use oneDNN, or Eigen if the variable is 0.
-    """
-    for name in ("tensorflow.python.util._pywrap_util_port", "tensorflow.python._pywrap_util_port"):
-        try:
-            module = importlib.import_module(name)
-            break
-        except ImportError:
-            continue
-    else:  # TensorFlow 1
-        module = importlib.import_module("tensorflow.python.pywrap_tensorflow")
-    return {
-        "backend": "oneDNN" if module.IsMklEnabled() else "Eigen",
-        "TF_ENABLE_ONEDNN_OPTS": os.environ.get("TF_ENABLE_ONEDNN_OPTS"),
-    }
 
 
 def horovod_metadata(horovod):
@@ -106,8 +59,8 @@ def horovod_extensions(horovod):
 
 
 def build_flags(hvd):
-    """The answers of the compiled extension; `nccl_built` is a version number, the others are 0 or 1."""
-    return {name: int(getattr(hvd, name)()) for name in BUILD_FLAGS if hasattr(hvd, name)}
+    """What the compiled extension contains: `nccl_built` is a version number, `mpi_built` and others are 0 or 1."""
+    return {name: int(getattr(hvd, name)()) for name in dir(hvd) if name.endswith("_built")}
 
 
 def cuda_driver():
@@ -155,9 +108,6 @@ def inspect(gpu=False, cuobjdump=None, with_horovod=True):
     facts = {
         "schema": SCHEMA,
         "versions": {"python": platform.python_version()},
-        "executable": sys.executable,
-        "prefix": sys.prefix,
-        "base_prefix": sys.base_prefix,
         "path": sys.path,
         "enable_user_site": site.ENABLE_USER_SITE,
         "tensorflow": None,
@@ -175,7 +125,8 @@ def inspect(gpu=False, cuobjdump=None, with_horovod=True):
             facts["errors"][name] = f"{type(error).__name__}: {error}"
             return None
 
-    tf = ask("import tensorflow", import_tensorflow)
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    tf = ask("import tensorflow", importlib.import_module, "tensorflow")
     if tf is not None:
         facts["versions"]["tensorflow"] = tf.__version__
         facts["versions"]["keras"] = ask("keras", keras_version, tf)
@@ -183,14 +134,16 @@ def inspect(gpu=False, cuobjdump=None, with_horovod=True):
         facts["tensorflow"] = ask("tensorflow", tensorflow_facts, tf)
         facts["math"] = ask("math", math_backend, tf)
     # The package without its extension: this distinguishes a Horovod that cannot be loaded from one that is missing.
-    horovod = ask("import horovod", __import__, "horovod") if with_horovod else None
+    horovod = ask("import horovod", importlib.import_module, "horovod") if with_horovod else None
     if horovod is not None:
         facts["versions"]["horovod"] = getattr(horovod, "__version__", None)  # None: an empty folder
         facts["horovod"]["metadata"] = ask("metadata", horovod_metadata, horovod)
         facts["horovod"]["extensions"] = ask("extensions", horovod_extensions, horovod)
         if cuobjdump:
             facts["horovod"]["device_code"] = ask("device_code", device_code, cuobjdump, facts["horovod"]["extensions"])
-    hvd = ask("import horovod.tensorflow", import_horovod_tensorflow) if tf is not None and with_horovod else None
+    # The compiled extension: a bad build fails here.
+    name, wanted = "horovod.tensorflow", tf is not None and with_horovod
+    hvd = ask("import " + name, importlib.import_module, name) if wanted else None
     facts["mapped_objects"] = ask("mapped_objects", mapped_objects)
     if gpu:  # after reading the mapping, which would otherwise contain the driver's library
         facts["cuda_driver"] = ask("cuda_driver", cuda_driver)
@@ -198,21 +151,6 @@ def inspect(gpu=False, cuobjdump=None, with_horovod=True):
         facts["horovod"]["flags"] = ask("flags", build_flags, hvd)
         facts["horovod"]["check_build"] = ask("check_build", check_build_text)
     return facts, (hvd if with_horovod else tf) is not None
-
-
-def import_tensorflow():
-    """Import TensorFlow without its messages at start-up."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    import tensorflow
-
-    return tensorflow
-
-
-def import_horovod_tensorflow():
-    """Import Horovod with its compiled extension; a bad build fails here."""
-    import horovod.tensorflow
-
-    return horovod.tensorflow
 
 
 def main(argv=None):

@@ -1,9 +1,7 @@
 """The training run of several workers under MultiWorkerMirroredStrategy: Keras on MNIST-shaped digits.
 
 It is for stacks whose users train with this strategy (`proof.program = "multiworker"`): one process for each GPU or share
-of a node. The processes communicate with gRPC and, on GPUs, with NCCL; Horovod and MPI are not needed. Reports and checks
-are those of ranks under Horovod (different images, different weights at first, known sums, bit-identical weights at the
-end), in `provision/proof/strategies.py`.
+of a node. The processes communicate with gRPC and, on GPUs, with NCCL; Horovod and MPI are not needed.
 
 - The cluster comes from SlurmClusterResolver under srun, otherwise from the launcher's ranks as TF_CONFIG (`cluster.py`).
 - With Keras 2 and tf-keras, `fit` trains. With Keras 3 it fails under this strategy ("Attempt to convert a value
@@ -17,67 +15,17 @@ end), in `provision/proof/strategies.py`.
 Works with TensorFlow 2.2 and later.
 """
 
-import faulthandler
 import json
 import os
 import shutil
 import socket
-import sys
-import threading
-import time
 
-from cluster import meet, most_tasks, place, port_base, tf_config, unset_proxies
-from keras_model import (
-    build_model,
-    checkpoint_path,
-    compile_model,
-    images_per_second,
-    make_epoch_callback,
-    measure,
-    restart_failed,
-    seed,
-    train_and_restart,
-)
-from rank import import_tensorflow, need_gpu, run, take_devices
-from trial import (
-    BEFORE_IMAGES,
-    LARGE_ELEMENTS,
-    VECTOR_LENGTH,
-    argument_parser,
-    load_shard,
-    positive,
-    weights_sha256,
-)
+from cluster import Watchdog, exchange, meet, most_tasks, place, port_base, tf_config, unset_proxies
+from tensorflow_rank import DistributedTrial, import_tensorflow, take_devices
+from trial import main, positive, weights_sha256
 
 PEER_BYTES = 256
 """The number of bytes for the name of a worker when the workers exchange their names."""
-
-
-class Watchdog(threading.Thread):
-    """Ends the process after `limit` seconds without progress; a new stage and a `beat` are progress."""
-
-    def __init__(self, report, limit):
-        super().__init__(name="watchdog", daemon=True)
-        self.report, self.limit, self.last = report, limit, time.time()
-
-    def beat(self):
-        """Record progress."""
-        self.last = time.time()
-
-    def run(self):
-        """Check every second until the report is done."""
-        fields = self.report.fields
-        while fields["stage"] != "done" and fields["error"] is None:
-            if time.time() - max(self.last, self.report.stage_started) > self.limit:
-                stage = fields["stage"]
-                fields["stalled"] = {"stage": stage, "seconds": self.limit}
-                fields["error"] = "Stall: nothing happened for {} s in stage `{}`".format(self.limit, stage)
-                self.report.write()
-                print("error: " + fields["error"] + "\n  report: " + self.report.path, file=sys.stderr, flush=True)
-                faulthandler.dump_traceback(all_threads=True)
-                # The main thread waits in a collective operation and cannot be interrupted.
-                os._exit(1)
-            time.sleep(min(1.0, self.limit / 4.0))
 
 
 def slurm_workers(tf, environ, rank):
@@ -104,35 +52,17 @@ def slurm_workers(tf, environ, rank):
 
 
 def find_cluster(tf, args, environ, where):
-    """The addresses of all workers, and a record of how they were found."""
-    refused = None
+    """How the workers find each other: by whose addresses, and the addresses of all."""
+    rank, size, refused = where["rank"], where["size"], None
     if where["srun"]:
-        workers, refused = slurm_workers(tf, environ, where["rank"])
+        workers, refused = slurm_workers(tf, environ, rank)
         # All workers must use the same addresses, so each one writes whether it can use those of the resolver.
-        folder = os.path.join(args.out, "cluster", "resolved")
-        os.makedirs(folder, exist_ok=True)
-        with open(os.path.join(folder, "{}.part".format(where["rank"])), "w") as stream:
-            json.dump(refused, stream)
-        os.rename(stream.name, os.path.join(folder, "{}.json".format(where["rank"])))
-        answers = [
-            read_answer(os.path.join(folder, "{}.json".format(worker)), args.stall) for worker in range(where["size"])
-        ]
+        answers = exchange(os.path.join(args.out, "cluster", "resolved"), rank, size, args.stall, refused)
         refused = next(filter(None, answers), None)
         if refused is None:
-            return workers, {"by": "SlurmClusterResolver", "workers": workers}
-    workers = meet(os.path.join(args.out, "cluster"), where["rank"], where["size"], args.stall)
-    return workers, {"by": "TF_CONFIG", "workers": workers, "not_by_resolver": refused}
-
-
-def read_answer(path, limit):
-    """Wait for the file of another worker, and return its content."""
-    end = time.time() + limit
-    while not os.path.exists(path):
-        if time.time() > end:
-            raise RuntimeError("{} did not appear within {} s".format(path, limit))
-        time.sleep(0.05)
-    with open(path) as stream:
-        return json.load(stream)
+            return {"by": "SlurmClusterResolver", "workers": workers}
+    workers = meet(os.path.join(args.out, "cluster"), rank, size, args.stall)
+    return {"by": "TF_CONFIG", "workers": workers, "not_by_resolver": refused}
 
 
 def make_strategy(tf, communication):
@@ -146,48 +76,7 @@ def make_strategy(tf, communication):
     return experimental.MultiWorkerMirroredStrategy(getattr(experimental.CollectiveCommunication, communication))
 
 
-def reducer(tf, strategy):
-    """A function `reduce(array, mean=False)` that reduces over all workers and returns an array."""
-
-    @tf.function
-    def on_replica(values):
-        return strategy.run(tf.identity, args=(values,))
-
-    def reduce(array, mean=False):
-        operation = tf.distribute.ReduceOp.MEAN if mean else tf.distribute.ReduceOp.SUM
-        # Reduce what the replica returns: the strategy would take a plain tensor as equal on all workers.
-        with strategy.scope():
-            return strategy.reduce(operation, on_replica(tf.constant(array)), axis=None).numpy()
-
-    return reduce
-
-
-def known_reduction(np, reduce, rank, size):
-    """The same measurements for this strategy that `trial.known_allreduce` makes for Horovod."""
-    pattern = np.arange(1, VECTOR_LENGTH + 1, dtype=np.float32)
-    mine, expected = (rank + 1) * pattern, size * (size + 1) // 2 * pattern
-    repeats = LARGE_ELEMENTS // VECTOR_LENGTH
-    large = reduce(np.tile(mine, repeats))
-    return {
-        "input": mine.tolist(),
-        "expected": expected.tolist(),
-        "sum": reduce(mine).tolist(),
-        "expected_average": (expected / size).tolist(),
-        "average": reduce(mine, mean=True).tolist(),
-        "large_elements": LARGE_ELEMENTS,
-        "large_wrong": int(np.count_nonzero(large != np.tile(expected, repeats))),
-    }
-
-
-def gather(np, reduce, rank, size, mine):
-    """The value of every worker, as a list by rank: the sum of tables in which each worker fills one row."""
-    text = json.dumps(mine).encode()
-    table = np.zeros((size, PEER_BYTES), np.int32)
-    table[rank, : len(text)] = np.frombuffer(text, np.uint8)
-    return [json.loads(bytes(row[row > 0].astype(np.uint8).tolist()).decode()) for row in reduce(table)]
-
-
-def loop(tf, strategy, model, batches, steps, batch):
+def make_epoch(tf, strategy, model, batches, steps, batch):
     """A function that trains `model` for one epoch of an iterator, and returns mean loss and accuracy over all workers."""
     losses_of = tf.keras.losses.sparse_categorical_crossentropy
 
@@ -213,130 +102,115 @@ def loop(tf, strategy, model, batches, steps, batch):
     return epoch
 
 
-def train(args, report):
-    """The whole run, from the imports to the finished report; returns true if the restart went wrong."""
-    fields = report.fields
-    where = place(os.environ)
-    rank, size = where["rank"], where["size"]
-    fields["communication"] = {"asked": args.communication, "proxies_unset": unset_proxies(os.environ)}
-    np, tf = import_tensorflow(report)
-    report.stage("devices")
-    fields.update(take_devices(tf, where["local_rank"]))
-    if args.gpu:
-        need_gpu(tf, fields)
+class MultiWorker(DistributedTrial):
+    """One worker; the strategy knows all of them."""
 
-    report.stage("cluster")
-    # From here on workers wait for each other. The imports before may be slow on a cold file system.
-    watchdog = Watchdog(report, args.stall)
-    watchdog.start()
-    workers, account = find_cluster(tf, args, os.environ, where)
-    fields["communication"].update(account)
-    os.environ["TF_CONFIG"] = tf_config(workers, rank)
-    strategy = make_strategy(tf, args.communication)
-    # The size according to the strategy, not to the launcher: a worker that found no others is rank 0 of 1.
-    size = strategy.num_replicas_in_sync
-    fields.update(rank=rank if size > 1 else 0, size=size, local_rank=where["local_rank"])
-    fields["local_size"] = len({worker for worker in workers if worker.split(":")[0] == workers[rank].split(":")[0]})
-    if rank == 0:
-        print(f"{size} workers by {account['by']}, {args.communication}: {', '.join(workers)}", flush=True)
+    def join(self):
+        """Find the other workers, and make the strategy."""
+        args, fields, where = self.args, self.fields, place(os.environ)
+        rank, local_rank = where["rank"], where["local_rank"]
+        fields["communication"] = {"asked": args.communication, "proxies_unset": unset_proxies(os.environ)}
+        self.np, self.tf = import_tensorflow(self.report)
+        fields["local_rank"] = local_rank
+        take_devices(self.report, self.tf, args.gpu)
 
-    report.stage("allreduce")
-    reduce = reducer(tf, strategy)
-    fields["allreduce"] = known_reduction(np, reduce, rank, size)
-    fields["peers"] = gather(np, reduce, rank, size, (rank, report.host, os.getpid()))
+        self.report.stage("cluster")
+        # From here on workers wait for each other. The imports before may be slow on a cold file system.
+        self.watchdog = Watchdog(self.report, args.stall)
+        self.watchdog.start()
+        found = find_cluster(self.tf, args, os.environ, where)
+        fields["communication"].update(found)
+        os.environ["TF_CONFIG"] = tf_config(found["workers"], rank)
+        self.strategy = make_strategy(self.tf, args.communication)
+        # The size according to the strategy, not to the launcher: a worker that found no others is rank 0 of 1.
+        self.size = self.strategy.num_replicas_in_sync
+        self.rank = rank if self.size > 1 else 0
+        hosts = [worker.split(":")[0] for worker in found["workers"]]
+        fields.update(rank=self.rank, size=self.size, local_size=hosts.count(hosts[rank]))
+        self.say(f"{self.size} workers by {found['by']}, {args.communication}: {', '.join(found['workers'])}")
 
-    report.stage("data")
-    (x_train, y_train), (x_test, y_test), fields["shard"] = load_shard(np, args, rank, size)
-    steps, batch = len(x_train) // args.batch_size, args.batch_size * size
-    if steps == 0:
-        raise RuntimeError(f"the {len(x_train)} images of a worker do not fill one batch of {args.batch_size}")
-    fields.update(
-        train_images=steps * args.batch_size, test_images=len(x_test), learning_rate=args.learning_rate * size
-    )
-    fields["batch"] = {"global": batch, "per_replica": args.batch_size}
+        @self.tf.function
+        def on_replica(values):
+            return self.strategy.run(self.tf.identity, args=(values,))
 
-    def shard(context):
-        images = tf.data.Dataset.from_tensor_slices((x_train, y_train)).shuffle(len(x_train), seed=args.seed)
-        return images.batch(args.batch_size, drop_remainder=True).repeat()
+        self.on_replica = on_replica
 
-    distribute = getattr(strategy, "distribute_datasets_from_function", None)  # since TensorFlow 2.4
-    images = (distribute or strategy.experimental_distribute_datasets_from_function)(shard)
+    def allreduce(self, vectors, average=False):
+        """Reduce what the replica returns: the strategy would take a plain tensor as equal on all workers."""
+        operation = self.tf.distribute.ReduceOp.MEAN if average else self.tf.distribute.ReduceOp.SUM
+        with self.strategy.scope():
+            return self.strategy.reduce(operation, self.on_replica(self.tf.constant(vectors[0])), axis=None).numpy()
 
-    report.stage("model")
-    # Different weights on every worker, on purpose: within the scope all must get those of the chief.
-    seed(np, tf, args.seed * 100003 + rank)
-    fields["weights_sha256_initial"] = weights_sha256(np, build_model(tf, classes=10).get_weights())
-    with strategy.scope():
-        model = compile_model(tf, build_model(tf, classes=10), fields["learning_rate"], args.epochs * steps)
-    fields["weights_sha256_broadcast"] = weights_sha256(np, model.get_weights())
-    fields["loss_before"], _ = measure(np, model, x_train[:BEFORE_IMAGES], y_train[:BEFORE_IMAGES])
-    if rank == 0:
-        print(f"{len(x_train)} images per worker  loss before training {fields['loss_before']:.4f}", flush=True)
+    def gather(self, value):
+        """The sum of tables in which each worker fills one row."""
+        np, text = self.np, json.dumps(value).encode()
+        table = np.zeros((self.size, PEER_BYTES), np.int32)
+        table[self.rank, : len(text)] = np.frombuffer(text, np.uint8)
+        rows = self.allreduce([table])
+        return [json.loads(bytes(row[row > 0].astype(np.uint8).tolist()).decode()) for row in rows]
 
-    epochs = make_epoch_callback(tf, rank, args.epochs)
-    alive = tf.keras.callbacks.LambdaCallback(on_batch_end=lambda batch, logs: watchdog.beat())
-    # Before TensorFlow 2.4, fit does not accept a data set that a function distributes.
-    by_fit = distribute is not None and not fields["versions"]["keras"].startswith("3.")
-    fields["trained_by"] = "fit" if by_fit else "a loop of strategy.run and strategy.reduce, for fit fails here"
+    def take(self, images, labels, full_batch=None):
+        """Let the strategy ask each worker for its own shard."""
+        batch = self.args.batch_size
+        super().take(images, labels, full_batch=batch)
+        self.fields["batch"] = {"global": batch * self.size, "per_replica": batch}
+        # Before TensorFlow 2.4, fit does not accept a data set that a function distributes.
+        distribute = getattr(self.strategy, "distribute_datasets_from_function", None)
+        self.by_fit = distribute is not None and not self.fields["versions"]["keras"].startswith("3.")
+        distribute = distribute or self.strategy.experimental_distribute_datasets_from_function
+        self.dataset = distribute(lambda context: self.batches(batch).repeat())
+        self.fields["trained_by"] = (
+            "fit" if self.by_fit else "a loop of strategy.run and strategy.reduce, for fit fails here"
+        )
 
-    def fit(model, first, last):
-        if by_fit:
-            model.fit(
-                images, steps_per_epoch=steps, initial_epoch=first, epochs=last, verbose=0, callbacks=[epochs, alive]
-            )
-            return
-        train_epoch = loop(tf, strategy, model, iter(images), steps, batch)
-        for number in range(first, last):
-            epochs.on_epoch_begin(number)
-            with strategy.scope():  # before TensorFlow 2.4, sums find the devices of a worker only in the scope
-                loss, accuracy = train_epoch()
-            epochs.on_epoch_end(number, {"loss": loss, "accuracy": accuracy})
-            watchdog.beat()
+    def build(self, seed):
+        """Within the scope all workers must get the weights of the chief."""
+        alone = self.network(seed).get_weights()
+        self.fields["weights_sha256_broadcast"] = weights_sha256(self.np, super().build(seed))
+        return alone
 
-    checkpoints = os.path.join(args.out, "checkpoints")
-    folder = os.path.join(checkpoints, "chief" if rank == 0 else f"worker-{rank}")
-    os.makedirs(folder)
+    def callbacks(self):
+        """A batch is progress."""
+        return [self.tf.keras.callbacks.LambdaCallback(on_batch_end=lambda batch, logs: self.watchdog.beat())]
 
-    def save(model):
-        model.save(checkpoint_path(tf, folder))
-        reduce(np.ones(1, np.float32))  # a barrier: no worker reads before the chief has written
+    def fit(self, first, last):
+        """Train by `fit` or by a loop."""
+        began = self.state()
+        if self.by_fit:
+            self.fit_model(first, last, x=self.dataset, steps_per_epoch=self.steps)
+            return began
+        batch = self.args.batch_size * self.size
+        epoch = make_epoch(self.tf, self.strategy, self.model, iter(self.dataset), self.steps, batch)
+        for _ in range(first, last):
+            self.begin_epoch()
+            with self.strategy.scope():  # before TensorFlow 2.4, sums find the devices of a worker only in the scope
+                loss, accuracy = epoch()
+            self.end_epoch(loss, accuracy)
+            self.watchdog.beat()
+        return began
 
-    def load():
-        with strategy.scope():
-            return tf.keras.models.load_model(checkpoint_path(tf, os.path.join(checkpoints, "chief")))
+    def reload(self):
+        """Save on all workers, and load the chief's file."""
+        own = os.path.join(self.checkpoints, "chief" if self.rank == 0 else f"worker-{self.rank}")
+        path = self.file(own)
+        self.model.save(path)
+        self.mean([1.0])  # a barrier: no worker reads before the chief has written
+        self.load(path.replace(own, os.path.join(self.checkpoints, "chief")))
+        if self.rank != 0:
+            shutil.rmtree(own)  # only the file of the chief is needed
 
-    model = train_and_restart(np, report, model, args.epochs, fit, save, load)
-    if rank != 0:
-        shutil.rmtree(folder)  # only the file of the chief is needed
-    fields["loss"] = epochs.losses
-    fields["epoch_seconds"] = [round(seconds, 4) for seconds in epochs.seconds]
-    fields["images_per_second"] = images_per_second(steps * batch, epochs.seconds)
-
-    report.stage("evaluation")
-    weights = model.get_weights()
-    fields["weights_sha256"] = weights_sha256(np, weights)
-    chiefs = [reduce(array if rank == 0 else np.zeros_like(array)) for array in weights]
-    fields["weights_max_difference"] = max(float(np.abs(a - b).max()) for a, b in zip(weights, chiefs))
-    _, fields["accuracy"] = measure(np, model, x_test, y_test)
-    if rank == 0:
-        print(f"test accuracy {fields['accuracy']:.4f}, restarted at step {fields['restart']['began_at']}", flush=True)
-    reduce(np.ones(1, np.float32))  # a barrier: a worker that exits early stops its server
-
-    report.stage("done")
-    # The judge reports this in words; the exit code is for a person who runs the program by hand.
-    return restart_failed(fields["restart"]) or fields["weights_max_difference"] != 0.0
+    def finish(self):
+        """A barrier: a worker that exits early stops its server."""
+        self.mean([1.0])
 
 
-def main(argv=None):
-    """Run the training; the exit code is 0 or 1."""
-    parser = argument_parser("Train a small Keras network on several workers; one JSON report per process.")
+def add_arguments(parser):
+    """The arguments that only this program has."""
     parser.add_argument("--communication", choices=("AUTO", "RING", "NCCL"), default="AUTO", help="how workers reduce")
     parser.add_argument(
         "--stall", type=positive, default=180, help="seconds without progress after which a process ends"
     )
-    args = parser.parse_args(argv)
-    return run("the proof", args.out, lambda report: train(args, report))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(MultiWorker, "Train a small Keras network on several workers; one JSON report per process.", add_arguments)

@@ -1,8 +1,8 @@
-"""The common parts of all programs that run as ranks: the report, joining the other ranks, taking a share of the node.
+"""The common parts of all programs that run as ranks: the report, and the rank's share of the node.
 
 The programs are started by path inside the candidate environment, so their folder comes first in `sys.path` and they
-import this file as `rank`. Like them it parses on Python 3.6, imports TensorFlow and Horovod late, and never `provision`.
-The whole folder can be copied to any node, and its programs started by hand.
+import this file as `rank`. Like them it parses on Python 3.6 and never imports `provision`; nothing in it is of a framework.
+What is TensorFlow's own is in `tensorflow_rank.py`. The whole folder can be copied to any node, and its programs started by hand.
 """
 
 import ctypes
@@ -10,7 +10,6 @@ import faulthandler
 import glob
 import json
 import os
-import platform
 import re
 import socket
 import sys
@@ -112,73 +111,37 @@ def run(title, out, work):
         return 1
 
 
-def import_tensorflow(report):
-    """Import NumPy and TensorFlow, in a separate stage, because an illegal instruction fails here."""
-    fields = report.fields
-    fields["versions"] = {"python": platform.python_version()}
-
-    report.stage("import tensorflow")
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    import numpy as np
-    import tensorflow as tf
-
-    # Hides Keras' warning about slow callbacks: broadcast and metric average must wait for all ranks.
-    tf.get_logger().setLevel("ERROR")
-    fields["versions"].update(numpy=np.__version__, tensorflow=tf.__version__)
-    fields["versions"]["keras"] = keras_version(tf)
-    fields["start_seconds"] = seconds_since_start()
-    return np, tf
-
-
-def import_libraries(report):
-    """Import NumPy, TensorFlow and Horovod, in separate stages."""
-    np, tf = import_tensorflow(report)
-    report.stage("import horovod")
-    import horovod
-    import horovod.tensorflow as hvd
-
-    report.fields["versions"]["horovod"] = horovod.__version__
-    return np, tf, hvd
-
-
 def add_gpu_argument(parser):
     """Add the option with which the caller requires that every rank uses a GPU."""
     parser.add_argument("--gpu", action="store_true", help="every rank must use a GPU; without a GPU the proof fails")
 
 
-def join(report, tf, hvd, gpu=False):
-    """Join the other ranks, then take the threads and the GPU of this rank; with `gpu`, there must be one."""
-    fields = report.fields
-    report.stage("hvd.init")
-    hvd.init()
-    fields["start_seconds"] = seconds_since_start()
-    fields.update(rank=hvd.rank(), size=hvd.size(), local_rank=hvd.local_rank(), local_size=hvd.local_size())
-    mpi = mpi_library_version()
-    if mpi:
-        fields["versions"]["mpi"] = mpi
+def take_gpu(fields, visible, required, built_with_cuda):
+    """The index of this rank's GPU among the `visible` ones, for the report and the framework; None if there is none.
 
-    report.stage("devices")
-    fields.update(take_devices(tf, hvd.local_rank()))
-    if gpu:
-        need_gpu(tf, fields)
-
-
-def need_gpu(tf, fields):
-    """Fail if this process has no GPU; the report then contains what the machine lacks."""
-    if not fields["gpu"]["used"]:
-        fields["gpu"]["missing"] = why_no_gpu(tf)
+    It is the GPU with its local rank, or the only one that the launcher lets it see. With `required`, there must be one; if
+    there is none, the report contains what the machine lacks.
+    """
+    local_rank = fields["local_rank"]
+    fields["gpu"] = {"visible": visible, "used": None, "bus_id": None}
+    if not visible and required:
+        fields["gpu"]["missing"] = why_no_gpu(built_with_cuda)
         raise RuntimeError("this rank has no GPU: {}".format("; ".join(fields["gpu"]["missing"])))
+    if not visible:
+        return None
+    if 1 < visible <= local_rank:
+        raise RuntimeError(
+            f"there is no GPU for local rank {local_rank}: {visible} GPUs are visible; "
+            f"start at most {visible} ranks per node"
+        )
+    index = local_rank if visible > 1 else 0
+    fields["gpu"]["bus_id"] = gpu_bus_id(index)
+    return index
 
 
-def take_devices(tf, local_rank):
-    """Take the threads and the GPU of this rank, and return what was taken."""
-    return {"threads": set_threads(tf), "gpu": pin_gpu(tf, local_rank)}
-
-
-def keras_version(tf):
-    """The version of the Keras behind `tf.keras`, which is a separate package from TensorFlow 2.6 on."""
-    root = sys.modules[tf.keras.Model.__module__.split(".")[0]]
-    return str(getattr(tf.keras, "__version__", root.__version__))
+def thread_counts():
+    """NUM_INTER_THREADS and NUM_INTRA_THREADS, which divide a node among its ranks; 0 is automatic."""
+    return [int(os.environ.get(name) or 0) for name in ("NUM_INTER_THREADS", "NUM_INTRA_THREADS")]
 
 
 def mpi_library_version():
@@ -221,25 +184,9 @@ def gpu_bus_id(index):
         return None
 
 
-def set_threads(tf):
-    """Apply NUM_INTER_THREADS and NUM_INTRA_THREADS, which divide a node among its ranks; 0 is automatic."""
-    inter = os.environ.get("NUM_INTER_THREADS")
-    intra = os.environ.get("NUM_INTRA_THREADS")
-    if inter:
-        tf.config.threading.set_inter_op_parallelism_threads(int(inter))
-    if intra:
-        tf.config.threading.set_intra_op_parallelism_threads(int(intra))
-    return {
-        "inter": tf.config.threading.get_inter_op_parallelism_threads(),
-        "intra": tf.config.threading.get_intra_op_parallelism_threads(),
-    }
-
-
-def why_no_gpu(tf):
-    """The reasons why TensorFlow sees no GPU, one line each: every part that was looked for, and its state."""
-    reasons = []
-    if not tf.test.is_built_with_cuda():
-        reasons.append("this TensorFlow is built without CUDA")
+def why_no_gpu(built_with_cuda):
+    """The reasons why the framework sees no GPU, one line each: every part that was looked for, and its state."""
+    reasons = [] if built_with_cuda else ["this framework is built without CUDA"]
     try:
         code = ctypes.CDLL("libcuda.so.1").cuInit(0)
         reasons.append("the driver is present, but cuInit returned {}".format(code) if code else "the driver works")
@@ -253,32 +200,3 @@ def why_no_gpu(tf):
         if name in os.environ:
             reasons.append("{}={!r}".format(name, os.environ[name]))
     return reasons
-
-
-def pin_gpu(tf, local_rank):
-    """Give this rank one GPU: the one with its local rank, or the only one that the launcher lets it see."""
-    config = tf.config if hasattr(tf.config, "set_visible_devices") else tf.config.experimental  # before 2.1
-    gpus = config.list_physical_devices("GPU")
-    if not gpus:
-        return {"visible": 0, "used": None, "bus_id": None}
-    if len(gpus) > 1 and local_rank >= len(gpus):
-        raise RuntimeError(
-            f"there is no GPU for local rank {local_rank}: {len(gpus)} GPUs are visible; "
-            f"start at most {len(gpus)} ranks per node"
-        )
-    index = local_rank if len(gpus) > 1 else 0
-    for gpu in gpus:
-        tf.config.experimental.set_memory_growth(gpu, True)
-    config.set_visible_devices(gpus[index], "GPU")
-    return {"visible": len(gpus), "used": gpus[index].name, "bus_id": gpu_bus_id(index)}
-
-
-def session_config(tf, devices):
-    """The ConfigProto with the devices from `take_devices`, which a session of TensorFlow 1 does not use by itself."""
-    config = tf.compat.v1.ConfigProto()
-    config.inter_op_parallelism_threads = devices["threads"]["inter"]
-    config.intra_op_parallelism_threads = devices["threads"]["intra"]
-    config.gpu_options.allow_growth = True
-    if devices["gpu"]["used"]:
-        config.gpu_options.visible_device_list = devices["gpu"]["used"].rsplit(":", 1)[-1]
-    return config

@@ -23,7 +23,8 @@ import gradient_checks as gradients
 import graph_checks as graphs
 import keras_checks as keras
 from bench import Bench, Skip
-from rank import add_gpu_argument, import_libraries, join, run
+from rank import add_gpu_argument, run
+from tensorflow_rank import join_horovod
 
 # The checks in graphs come first: after a process has enabled version 2 behaviour, it no longer behaves like 1.15.
 CHECKS = (
@@ -97,19 +98,17 @@ def prove(args, report):
     # If a rank stops in the middle of a check, the others must not wait for ever.
     os.environ.setdefault("HOROVOD_STALL_CHECK_TIME_SECONDS", "10")
     os.environ.setdefault("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "30")
-    np, tf, hvd = import_libraries(report)
+    np, tf, hvd = join_horovod(report, args.gpu)
     import horovod.tensorflow.keras as hvd_keras
 
-    join(report, tf, hvd, args.gpu)
-
-    bench = Bench(np, tf, hvd, hvd_keras, args.seed, fields)
+    bench = Bench(np, tf, hvd, hvd_keras, args.seed, report)
     try:
         for name, function in CHECKS:
             if args.only and name not in args.only:
                 continue
-            report.stage("check " + name)
             if function not in IN_GRAPHS:
                 bench.behave_as_2()
+            report.stage("check " + name)
             record = fields["checks"][name] = run_check(bench, function)
             if bench.rank == 0:
                 differences = [figure["difference"] for figure in bench.figures if "difference" in figure]

@@ -1,14 +1,30 @@
-"""The common parts of the training programs: arguments, shards of the images, known sums, digests of weights.
+"""The course of a training run, which the programs of all strategies share, and its parts: shards, known sums, digests.
 
-The rules of `rank.py` hold here too: it is imported by path, parses on Python 3.6, and does not import TensorFlow at the top.
-Functions that need values take `evaluate`, which turns a tensor into an array: `.numpy()` if TensorFlow runs eagerly,
-`session.run` in a graph.
+Nothing here is of a framework. A program is a subclass of `Trial` that adds what its strategy does in its own way; what passes
+between the two are arrays of NumPy and numbers. The rules of `rank.py` hold here too: this file is imported by path and parses
+on Python 3.6.
+
+Why the measurements prove something:
+
+- every rank starts from *different* weights, so only a working broadcast can make them equal;
+- every rank trains on *different* images, so only a working allreduce of the gradients can keep them equal;
+- nothing in the model is local to a rank by design (no batch normalisation), so equal means equal to the last bit;
+- half-way the model is saved and loaded, and must have the saved weights and the saved step before the training continues;
+- the report is rewritten at each stage, so if a process hangs or dies of an illegal instruction, its report still
+  names the stage.
+
+A program measures and reports; it does not judge. The judge (`provision/proof/strategies.py`) reads the reports of all
+processes together, because a single process cannot see the faults that matter: a process that never found the others
+believes that it is a correct rank 0 of 1.
 """
 
 import argparse
 import hashlib
+import os
+import sys
+import time
 
-from rank import add_gpu_argument
+from rank import add_gpu_argument, run
 
 # Long enough (4 MiB of float32) that MPI and NCCL use their rendezvous and segmented protocols, with which a broken
 # fabric shows. The short vector fits into the first packet.
@@ -19,12 +35,189 @@ VECTOR_LENGTH = 8
 BEFORE_IMAGES = 1024
 
 
-def positive(text):
-    """Parse a whole number of at least 1."""
-    value = int(text)
-    if value < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return value
+class Trial:
+    """The training run of one process: `train` is its course; the methods without a body are what a program adds."""
+
+    restarts = True
+    """Whether the program saves half-way and continues from the file."""
+
+    def __init__(self, args, report):
+        self.args, self.report, self.fields = args, report, report.fields
+        self.rank, self.size = 0, 1
+        self.checkpoints = os.path.join(args.out, "checkpoints")
+        self.device = None
+        self.losses, self.seconds, self.began = [], [], 0.0
+
+    def join(self):
+        """Import the libraries into `np` and others, take threads and GPU, join the other processes: `rank`, `size`."""
+        raise NotImplementedError
+
+    def allreduce(self, vectors, average=False):
+        """Sum or average, over all replicas, of vectors: one for each replica of this process."""
+        raise NotImplementedError
+
+    def gather(self, value):
+        """The values of all processes, as a list by rank; a value is one for JSON."""
+        return [value]
+
+    def build(self, seed):
+        """Make the model, compiled for `steps` of each epoch and `learning_rate`; return its weights, drawn with the seed."""
+        raise NotImplementedError
+
+    def fit(self, first, last):
+        """Train from epoch `first` up to `last`, with `begin_epoch` and `end_epoch`; return the `state` at the first step."""
+        raise NotImplementedError
+
+    def state(self):
+        """The number of steps that the model has been trained, and its weights."""
+        raise NotImplementedError
+
+    def reload(self):
+        """Save the model and continue with another one, loaded from the file."""
+        raise NotImplementedError
+
+    def measure(self, images, labels):
+        """Mean loss and accuracy of the model on these images, by this process alone."""
+        raise NotImplementedError
+
+    def finish(self):
+        """Do what is left when all is measured; return true if that went wrong."""
+
+    @property
+    def replicas(self):
+        """The number of copies of the model on all processes."""
+        return self.size
+
+    @property
+    def learning_rate(self):
+        """The rate for one replica, times their number."""
+        return self.args.learning_rate * self.replicas
+
+    def train(self):
+        """The whole run, from the imports to the finished report; returns true if weights or restart went wrong."""
+        args, report, fields = self.args, self.report, self.fields
+        self.join()
+        np = self.np
+
+        report.stage("allreduce")
+        self.exchange()
+
+        report.stage("data")
+        images, test, fields["shard"] = load_shard(np, args, self.rank, self.size)
+        self.take(*images)
+        fields.update(train_images=self.images, test_images=len(test[0]), learning_rate=self.learning_rate)
+
+        report.stage("model")
+        # Different on every rank, on purpose: if they were equal, a missing broadcast would not be noticed.
+        fields["weights_sha256_initial"] = weights_sha256(np, self.build(args.seed * 100003 + self.rank))
+        before = self.measure(images[0][:BEFORE_IMAGES], images[1][:BEFORE_IMAGES])[0]
+        (fields["loss_before"],) = self.mean([before])
+        self.say(
+            f"rank 0 of {self.size}  {self.images} images per rank  loss before training {fields['loss_before']:.4f}"
+        )
+
+        report.stage("training")
+        half = max(1, args.epochs // 2) if self.restarts else args.epochs
+        self.fit(0, half)
+        if self.restarts:
+            saved_at, saved = self.state()
+            fields["restart"] = {"saved_at": saved_at, "saved_sha256": weights_sha256(np, saved)}
+            report.stage("restart")
+            self.reload()
+            report.stage("second training")
+            began_at, began = self.fit(half, args.epochs)
+            fields["restart"].update(began_at=began_at, began_sha256=weights_sha256(np, began))
+        fields["loss"] = self.mean(self.losses)
+        fields["epoch_seconds"] = [round(seconds, 4) for seconds in self.seconds]
+        # The first epoch includes tracing and the start of the slowest rank, and the first one after the restart too.
+        timed = [seconds for number, seconds in enumerate(self.seconds) if number not in (0, half)] or self.seconds[1:]
+        fields["images_per_second"] = self.images * self.size * len(timed) / sum(timed) if timed else None
+
+        report.stage("evaluation")
+        weights = self.state()[1]
+        fields["weights_sha256"] = weights_sha256(np, weights)
+        if self.size > 1:
+            # About 1e-7 if rounding caused a difference from rank 0, 0.1 without communication.
+            roots = [self.allreduce([array if self.rank == 0 else np.zeros_like(array)]) for array in weights]
+            fields["weights_max_difference"] = max(float(np.abs(a - b).max()) for a, b in zip(weights, roots))
+        # Each rank measures the whole test set by itself, without a word to the others.
+        fields["accuracy"] = self.measure(*test)[1]
+        speed = f"  {fields['images_per_second']:.0f} images/s over all ranks" if timed else ""
+        self.say(f"test accuracy {fields['accuracy']:.4f}{speed}")
+        wrong = self.finish()
+
+        report.stage("done")
+        # The judge reports this in words; the exit code is for a person who runs the program by hand.
+        restart = fields.get("restart") or {}
+        lost = [restart.get("began_" + part) != restart.get("saved_" + part) for part in ("at", "sha256")]
+        return wrong or any(lost) or fields.get("weights_max_difference")
+
+    def exchange(self):
+        """Reduce vectors whose sum is known in advance, and gather the names of all processes.
+
+        The values are small whole numbers, so the sum is exact in float32 up to about two thousand ranks. The average is not
+        exact (Horovod multiplies by 1/size), so it must be compared with a tolerance.
+        """
+        np, count = self.np, self.replicas
+        pattern = np.arange(1, VECTOR_LENGTH + 1, dtype=np.float32)
+        numbers = [self.rank] if self.size > 1 else range(count)
+        mine = [(number + 1) * pattern for number in numbers]
+        expected = count * (count + 1) // 2 * pattern
+        repeats = LARGE_ELEMENTS // VECTOR_LENGTH
+        large = self.allreduce([np.tile(vector, repeats) for vector in mine])
+        self.fields["allreduce"] = {
+            "inputs": [vector.tolist() for vector in mine],
+            "expected": expected.tolist(),
+            "sum": self.allreduce(mine).tolist(),
+            "average": self.allreduce(mine, average=True).tolist(),
+            "large_elements": LARGE_ELEMENTS,
+            "large_wrong": int(np.count_nonzero(large != np.tile(expected, repeats))),
+            "device": self.device,
+        }
+        self.fields["peers"] = self.gather((self.rank, self.report.host, os.getpid()))
+
+    def take(self, images, labels, full_batch=None):
+        """Keep the shard: `steps` of an epoch, and the `images` that it trains on; all in full batches if their size is given."""
+        self.shard = (images, labels)
+        batch = full_batch or self.args.batch_size
+        self.steps = len(images) // batch if full_batch else -(-len(images) // batch)
+        self.images = self.steps * batch if full_batch else len(images)
+        if self.steps == 0:
+            raise RuntimeError(f"{len(images)} training images do not fill one batch of {batch}")
+
+    def mean(self, values):
+        """The averages of numbers over all processes."""
+        if self.size == 1 or not values:
+            return [float(value) for value in values]
+        return self.allreduce([self.np.array(values, self.np.float32)], average=True).tolist()
+
+    def begin_epoch(self):
+        """Start the clock of an epoch."""
+        self.began = time.time()
+
+    def end_epoch(self, loss, accuracy=None):
+        """Keep the loss and the seconds of an epoch."""
+        self.seconds.append(time.time() - self.began)
+        self.losses.append(float(loss))
+        self.say(
+            f"epoch {len(self.losses)}/{self.args.epochs}  loss {loss:.4f}  "
+            + ("" if accuracy is None else f"train accuracy {accuracy:.3f}  ")
+            + f"{self.seconds[-1]:.2f} s"
+        )
+
+    def say(self, line):
+        """Print a line on rank 0."""
+        if self.rank == 0:
+            print(line, flush=True)
+
+
+def main(trial, description, add_arguments=None):
+    """Run the training of a program as `trial(args, report)`; the exit code is 0 or 1."""
+    parser = argument_parser(description)
+    if add_arguments:
+        add_arguments(parser)
+    args = parser.parse_args()
+    sys.exit(run("the proof", args.out, lambda report: trial(args, report).train()))
 
 
 def argument_parser(description):
@@ -38,9 +231,16 @@ def argument_parser(description):
         "--learning-rate", type=float, default=0.001, help="for one rank; multiplied by the number of ranks"
     )
     parser.add_argument("--seed", type=int, default=1, help="seed of the shards and, with the rank, of the weights")
-    parser.add_argument("--samples", type=int, default=0, help="number of training images to use; 0 means all")
     add_gpu_argument(parser)
     return parser
+
+
+def positive(text):
+    """Parse a whole number of at least 1."""
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return value
 
 
 def load_shard(np, args, rank, size):
@@ -53,8 +253,6 @@ def load_shard(np, args, rank, size):
         x_train, y_train = archive["x_train"], archive["y_train"]
         x_test, y_test = archive["x_test"], archive["y_test"]
     order = np.random.RandomState(args.seed).permutation(len(x_train)).astype("<i8")
-    if args.samples > 0:
-        order = order[: args.samples]
     length = len(order) // size
     if length == 0:
         raise RuntimeError(f"{len(order)} training images cannot be shared among {size} ranks")
@@ -73,46 +271,9 @@ def scaled(np, images):
     return (images.astype(np.float32) / np.float32(255.0))[..., np.newaxis]
 
 
-def known_allreduce(np, tf, hvd, evaluate):
-    """Reduce vectors whose sum is known in advance.
-
-    The values are small whole numbers, so the sum is exact in float32 up to about two thousand ranks. The average is not
-    exact (Horovod multiplies by 1/size), so it must be compared with a tolerance.
-    """
-    rank, size = hvd.rank(), hvd.size()
-    pattern = np.arange(1, VECTOR_LENGTH + 1, dtype=np.float32)
-    mine = (rank + 1) * pattern
-    expected = size * (size + 1) // 2 * pattern
-    reduced = hvd.allreduce(tf.constant(mine), op=hvd.Sum, name="proof.sum")
-    summed = evaluate(reduced)
-    average = evaluate(hvd.allreduce(tf.constant(mine), op=hvd.Average, name="proof.average"))
-    repeats = LARGE_ELEMENTS // VECTOR_LENGTH
-    large = evaluate(hvd.allreduce(tf.constant(np.tile(mine, repeats)), op=hvd.Sum, name="proof.large"))
-    wrong = int(np.count_nonzero(large != np.tile(expected, repeats)))
-    return {
-        "input": mine.tolist(),
-        "expected": expected.tolist(),
-        "device": reduced.device,
-        "sum": summed.tolist(),
-        "expected_average": (expected / size).tolist(),
-        "average": average.tolist(),
-        "large_elements": LARGE_ELEMENTS,
-        "large_wrong": wrong,
-    }
-
-
 def weights_sha256(np, weights):
     """A digest of the bytes of all weights: it is equal on two ranks only if every bit is equal."""
     digest = hashlib.sha256()
     for array in weights:
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()
-
-
-def weights_difference(np, tf, hvd, weights, evaluate):
-    """The largest difference of any weight from rank 0's: about 1e-7 if rounding caused it, 0.1 without communication."""
-    worst = 0.0
-    for number, array in enumerate(weights):
-        root = evaluate(hvd.broadcast(tf.constant(array), root_rank=0, name=f"proof.weights.{number}"))
-        worst = max(worst, float(np.max(np.abs(array - root))))
-    return worst

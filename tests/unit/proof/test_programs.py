@@ -30,7 +30,8 @@ STRATEGIES = (*ONE_PROCESS_PROGRAMS, "multiworker.py")
 TRAINING = (*HOROVOD, *STRATEGIES)
 PROGRAMS = (*TRAINING, "inspect_env.py", "thorough.py")
 CHECKS = ("bench.py", "gradient_checks.py", "graph_checks.py", "keras_checks.py")
-SHARED = (*CHECKS, "cluster.py", "keras_model.py", "rank.py", "trial.py")
+SHARED = (*CHECKS, "cluster.py", "rank.py", "tensorflow_rank.py", "trial.py")
+OF_NO_FRAMEWORK = ("cluster.py", "rank.py", "trial.py")
 FILES = tuple(sorted(path.name for path in FOLDER.glob("*.py") if path.name != "__init__.py"))
 SIBLINGS = {name[: -len(".py")] for name in SHARED}
 
@@ -72,6 +73,16 @@ def test_a_program_imports_only_its_siblings_and_the_environment(name: str) -> N
     assert imported_roots(tree) <= heavy | SIBLINGS | sys.stdlib_module_names
     top = ast.Module(body=[n for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom))], type_ignores=[])
     assert not imported_roots(top) & heavy
+
+
+@for_each("name", OF_NO_FRAMEWORK)
+def test_what_all_frameworks_share_names_none_of_them(name: str) -> None:
+    """What is TensorFlow's own is in one file, so that another framework is one more."""
+    roots, named = (
+        imported_roots(parse(name)),
+        {node.id for node in ast.walk(parse(name)) if isinstance(node, ast.Name)},
+    )
+    assert not (roots | named) & {"tensorflow", "tensorflow_rank", "horovod", "keras", "tf", "hvd"}
 
 
 def run_work(work: str, out: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:

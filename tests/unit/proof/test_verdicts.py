@@ -33,7 +33,7 @@ def good_reports(ranks: int) -> Reports:
             "pid": 100 + rank,
             "versions": {"python": "3.11.7", "tensorflow": "2.15.1", "horovod": "0.28.1"},
             "allreduce": {
-                "input": [rank + 1.0, 2 * (rank + 1.0)],
+                "inputs": [[rank + 1.0, 2 * (rank + 1.0)]],
                 "expected": [total, 2 * total],
                 "sum": [total, 2 * total],
                 "average": [total / ranks, 2 * total / ranks * (1 + 1e-7)],
@@ -201,11 +201,11 @@ def replicas() -> Report:
         "asked": 2,
         "in_sync": 2,
         "devices": list(DEVICES),
-        "reduced": {"sum": [3.0, 6.0], "expected": [3.0, 6.0], "large_elements": 1048576, "large_wrong": 0},
         "batch": {"global": 64, "per_replica": 32, "images": [32, 32], "sha256": ["one", "two"]},
         "weights_sha256": ["after", "after"],
     }
-    return {**one_process(), "replicas": fields}
+    both = workers()[0]["allreduce"]
+    return {**one_process(), "replicas": fields, "allreduce": {**both, "inputs": [[1.0, 2.0], [2.0, 4.0]]}}
 
 
 GOOD = {"horovod": good_reports(3), "single": [one_process()], "mirrored": [replicas()], "workers": workers()}
@@ -261,9 +261,11 @@ FAULTS: dict[str, tuple[str, Callable[[Reports], None]]] = {
     "single: too low": ("accuracy", change(0, accuracy=0.1)),
     "mirrored: one replica": ("replicas", change_part(0, "replicas", in_sync=1, devices=DEVICES[:1])),
     "mirrored: one device twice": ("replicas", change_part(0, "replicas", devices=DEVICES[:1] * 2)),
-    "mirrored: wrong sum": ("allreduce", change_part(0, "replicas/reduced", sum=[1.0, 2.0])),
-    "mirrored: large messages": ("allreduce", change_part(0, "replicas/reduced", large_wrong=7)),
-    "mirrored: no allreduce": ("allreduce", remove(0, "replicas/reduced")),
+    "mirrored: wrong sum": ("allreduce", change_part(0, "allreduce", sum=[1.0, 2.0])),
+    "mirrored: large messages": ("allreduce", change_part(0, "allreduce", large_wrong=7)),
+    "mirrored: wrong average": ("allreduce", change_part(0, "allreduce", average=[3.0, 6.0])),
+    "mirrored: input of one": ("allreduce", change_part(0, "allreduce", inputs=[[3.0, 6.0]])),
+    "mirrored: no allreduce": ("allreduce", remove(0, "allreduce")),
     "mirrored: uneven batch": ("batch", change_part(0, "replicas/batch", images=[64, 0])),
     "mirrored: equal batches": ("batch", change_part(0, "replicas/batch", sha256=["one", "one"])),
     "mirrored: small batch": ("batch", change_part(0, "replicas/batch", **{"global": 32})),
