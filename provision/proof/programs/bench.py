@@ -96,6 +96,16 @@ class Bench:
             loss = self.loss(model, batch, words)
         return self.dense(tape.gradient(loss, model.trainable_variables))
 
+    def gradients(self, model, words=False):
+        """The gradient of the concatenated batch of all ranks, and that of this rank alone."""
+        return self.gradient(model, self.everybody(), words), self.gradient(model, self.data(), words)
+
+    def tape_gradient(self, model, words=False, **options):
+        """The gradient of this rank's batch by Horovod's tape with these options."""
+        with self.tf.GradientTape() as tape:
+            loss = self.loss(model, self.data(), words)
+        return self.hvd.DistributedGradientTape(tape, **options).gradient(loss, model.trainable_variables)
+
     def dense(self, tensors):
         """Gradients as arrays; sparse ones become dense."""
         return [self.tf.convert_to_tensor(tensor).numpy() for tensor in tensors]
@@ -148,8 +158,33 @@ class Bench:
         self.compare(what, everyone[0], mine, 0.0)
 
     def optimizer(self, kind="SGD", **options):
-        """An optimizer of the Keras in use."""
+        """An optimizer of the Keras in use, without Horovod."""
         return getattr(self.tf.keras.optimizers, kind)(**options)
+
+    def distributed(self, kind="SGD", **options):
+        """An optimizer of the Keras in use, wrapped by Horovod."""
+        return self.hvd_keras.DistributedOptimizer(self.optimizer(kind, **options))
+
+    def compiled(self, model, kind="SGD", **options):
+        """The model, compiled with an optimizer of Horovod."""
+        model.compile(optimizer=self.distributed(kind, **options), loss="mse")
+        return model
+
+    def unit_sgd(self, **options):
+        """SGD of Horovod with rate 1, which moves the weights by the gradient, and with these options of Horovod."""
+        return self.hvd_keras.DistributedOptimizer(self.optimizer(learning_rate=1.0), **options)
+
+    def moved(self, model, train):
+        """How far `train()` moves the weights."""
+        before = model.get_weights()
+        train()
+        return [old - new for old, new in zip(before, model.get_weights())]
+
+    def fit_step(self, what, model, optimizer, expected, tolerance=GRADIENT_TOLERANCE, alone=None, **options):
+        """Record how far `fit` with an optimizer of rate 1 moves the weights, instead of by the `expected` gradient."""
+        model.compile(optimizer=optimizer, loss="mse")
+        moved = self.moved(model, lambda: self.fit(model, **options))
+        self.compare(what, expected, moved, tolerance, alone)
 
     def state(self, optimizer):
         """The variables of an optimizer: a property in Keras 3, a method before."""

@@ -8,41 +8,25 @@ from bench import FP16_TOLERANCE, GRADIENT_TOLERANCE, TRAINING_TOLERANCE, Skip
 def check_tape(bench):
     """DistributedGradientTape gives the gradient of the concatenated batch."""
     model = bench.model(words=True)
-    variables = model.trainable_variables
-    expected = bench.gradient(model, bench.everybody(), words=True)
-    alone = bench.gradient(model, bench.data(), words=True)
-    for what, as_function in (("eager", False), ("tf.function", True)):
+    expected, alone = bench.gradients(model, words=True)
 
-        def step():
-            with bench.tf.GradientTape() as tape:
-                loss = bench.loss(model, bench.data(), words=True)
-            return bench.hvd.DistributedGradientTape(tape).gradient(loss, variables)
+    def step():
+        return bench.tape_gradient(model, words=True)
 
-        gradients = bench.tf.function(step)() if as_function else step()
+    for what, gradients in (("eager", step()), ("tf.function", bench.tf.function(step)())):
         bench.compare("gradient, " + what, expected, bench.dense(gradients), GRADIENT_TOLERANCE, alone)
-    with bench.tf.GradientTape() as tape:
-        loss = bench.loss(model, bench.data(), words=True)
-    tape = bench.hvd.DistributedGradientTape(tape, op=bench.hvd.Sum, sparse_as_dense=True)
-    bench.compare(
-        "gradient, sum",
-        [bench.size * part for part in expected],
-        tape.gradient(loss, variables),
-        bench.size * GRADIENT_TOLERANCE,
-    )
+    summed = bench.tape_gradient(model, words=True, op=bench.hvd.Sum, sparse_as_dense=True)
+    expected = [bench.size * part for part in expected]
+    bench.compare("gradient, sum", expected, summed, bench.size * GRADIENT_TOLERANCE)
 
 
 def check_fit(bench):
     """One step of SGD with rate 1 in `fit` moves the weights by the gradient of the concatenated batch."""
     for words in (False, True):
         model = bench.model(words=words)
-        before = model.get_weights()
-        expected = bench.gradient(model, bench.everybody(), words)
-        alone = bench.gradient(model, bench.data(), words)
-        optimizer = bench.hvd_keras.DistributedOptimizer(bench.optimizer(learning_rate=1.0))
-        model.compile(optimizer=optimizer, loss="mse")
-        bench.fit(model, words=words)
-        moved = [old - new for old, new in zip(before, model.get_weights())]
-        bench.compare("gradient, sparse" if words else "gradient", expected, moved, GRADIENT_TOLERANCE, alone)
+        expected, alone = bench.gradients(model, words)
+        what = "gradient, sparse" if words else "gradient"
+        bench.fit_step(what, model, bench.unit_sgd(), expected, alone=alone, words=words)
 
 
 def check_loop(bench):
@@ -56,9 +40,7 @@ def check_loop(bench):
     ):
         for as_function in (False, True) if op == hvd.Average else (True,):
             model = bench.model()
-            before = model.get_weights()
-            expected = bench.gradient(model, bench.everybody())
-            alone = bench.gradient(model, bench.data())
+            expected, alone = bench.gradients(model)
             factor = bench.size if op == hvd.Sum else 1
             optimizer = hvd.DistributedOptimizer(bench.optimizer(learning_rate=1.0), op=op)
 
@@ -70,12 +52,10 @@ def check_loop(bench):
                     tape = hvd.DistributedGradientTape(tape, op=op)
                 optimizer.apply_gradients(zip(tape.gradient(loss, variables), variables))
 
-            tf.function(step)() if as_function else step()
-            moved = [old - new for old, new in zip(before, model.get_weights())]
             bench.compare(
                 "gradient, {}, {}".format(what, "tf.function" if as_function else "eager"),
                 [factor * part for part in expected],
-                moved,
+                bench.moved(model, tf.function(step) if as_function else step),
                 factor * GRADIENT_TOLERANCE,
                 alone,
             )
@@ -85,8 +65,7 @@ def check_ranks(bench):
     """With different weights at first and different data, weights and optimizer state end equal to the last bit."""
     callbacks = bench.hvd_keras.callbacks
     for kind, options in (("SGD", {"learning_rate": 0.05, "momentum": 0.9}), ("Adam", {"learning_rate": 0.01})):
-        model = bench.model(same=False, words=True, dropout=True)
-        model.compile(optimizer=bench.hvd_keras.DistributedOptimizer(bench.optimizer(kind, **options)), loss="mse")
+        model = bench.compiled(bench.model(same=False, words=True, dropout=True), kind, **options)
         history = bench.fit(
             model, steps=4, epochs=5, words=True, callbacks=[callbacks.BroadcastGlobalVariablesCallback(0)]
         )
@@ -107,8 +86,7 @@ def check_training(bench):
         alone = bench.model(words=True)
         alone.compile(optimizer=bench.optimizer(kind, **options), loss="mse")
         bench.fit_alone(alone, steps=5, epochs=4, words=True)
-        model = bench.model(words=True)
-        model.compile(optimizer=bench.hvd_keras.DistributedOptimizer(bench.optimizer(kind, **options)), loss="mse")
+        model = bench.compiled(bench.model(words=True), kind, **options)
         bench.fit(model, steps=5, epochs=4, words=True)
         bench.compare("weights after 20 steps, " + kind, alone.get_weights(), model.get_weights(), TRAINING_TOLERANCE)
 
@@ -138,14 +116,9 @@ def check_process_sets(bench):
             mean = bench.hvd.allreduce(bench.tf.constant([float(bench.rank + 1)]), process_set=some, name="set")
             bench.compare("average", [[sum(member + 1 for member in members) / len(members)]], [mean], 1e-6)
         model = bench.model()
-        before = model.get_weights()
         mine = members if bench.rank in members else [bench.rank]
         expected = bench.gradient(model, bench.everybody(ranks=mine))
-        optimizer = bench.hvd_keras.DistributedOptimizer(bench.optimizer(learning_rate=1.0), process_set=some)
-        model.compile(optimizer=optimizer, loss="mse")
-        bench.fit(model)
-        moved = [old - new for old, new in zip(before, model.get_weights())]
-        bench.compare("gradient by fit", expected, moved, GRADIENT_TOLERANCE)
+        bench.fit_step("gradient by fit", model, bench.unit_sgd(process_set=some), expected)
     finally:
         bench.hvd.remove_process_set(some)
 
@@ -154,22 +127,13 @@ def check_fp16(bench):
     """With fp16 compression, the averaged gradient is correct to the last of its 11 bits."""
     compression = bench.hvd.Compression.fp16
     model = bench.model()
-    before = model.get_weights()
-    expected = bench.gradient(model, bench.everybody())
-    alone = bench.gradient(model, bench.data())
-    with bench.tf.GradientTape() as tape:
-        loss = bench.loss(model, bench.data())
-    tape = bench.hvd.DistributedGradientTape(tape, compression=compression)
-    seen = bench.dense(tape.gradient(loss, model.trainable_variables))
+    expected, alone = bench.gradients(model)
+    seen = bench.dense(bench.tape_gradient(model, compression=compression))
     bench.compare("gradient by tape", expected, seen, FP16_TOLERANCE, alone)
     if bench.size > 1:
         exact = float(bench.np.max(bench.np.abs(bench.flat(expected) - bench.flat(seen))))
         bench.holds("the compression changes the gradient", exact > GRADIENT_TOLERANCE / 100, difference=exact)
-    optimizer = bench.hvd_keras.DistributedOptimizer(bench.optimizer(learning_rate=1.0), compression=compression)
-    model.compile(optimizer=optimizer, loss="mse")
-    bench.fit(model)
-    moved = [old - new for old, new in zip(before, model.get_weights())]
-    bench.compare("gradient by fit", expected, moved, FP16_TOLERANCE, alone)
+    bench.fit_step("gradient by fit", model, bench.unit_sgd(compression=compression), expected, FP16_TOLERANCE, alone)
 
 
 def check_grouped(bench):
@@ -181,54 +145,37 @@ def check_grouped(bench):
     total = bench.size * (bench.size + 1) / 2
     seen = hvd.grouped_allreduce(tensors, op=hvd.Sum)
     bench.compare("sums", [bench.np.full(length, total * length) for length in (1, 3, 5)], seen, 1e-5)
-    reference = bench.model()
-    expected = bench.gradient(reference, bench.everybody())
-    alone = bench.gradient(reference, bench.data())
     for what in ("two groups", "a list of variables"):
         model = bench.model()
-        before = model.get_weights()
-        variables = model.trainable_variables
+        expected, alone = bench.gradients(model)
+        before, variables = model.get_weights(), model.trainable_variables
         groups = 2 if what == "two groups" else [[variables[0], variables[2]]]
-        optimizer = bench.hvd_keras.DistributedOptimizer(bench.optimizer(learning_rate=1.0), groups=groups)
-        model.compile(optimizer=optimizer, loss="mse")
-        bench.fit(model)
-        moved = [old - new for old, new in zip(before, model.get_weights())]
-        bench.compare("gradient by fit, " + what, expected, moved, GRADIENT_TOLERANCE, alone)
+        bench.fit_step("gradient by fit, " + what, model, bench.unit_sgd(groups=groups), expected, alone=alone)
         model.set_weights(before)
-        with bench.tf.GradientTape() as tape:
-            loss = bench.loss(model, bench.data())
-        tape = hvd.DistributedGradientTape(tape, groups=groups)
-        seen = tape.gradient(loss, variables)
-        bench.compare("gradient by tape, " + what, expected, bench.dense(seen), GRADIENT_TOLERANCE, alone)
+        seen = bench.dense(bench.tape_gradient(model, groups=groups))
+        bench.compare("gradient by tape, " + what, expected, seen, GRADIENT_TOLERANCE, alone)
 
 
 def check_accumulation(bench):
     """Gradients of two batches that are accumulated before a step give the step of both batches together."""
     model = bench.model()
-    before = model.get_weights()
     parts = [bench.gradient(model, bench.everybody(step)) for step in range(2)]
     expected = [(first + second) / 2 for first, second in zip(*parts)]
     alone = bench.gradient(model, bench.data())
     if bench.keras3:
-        optimizer = bench.optimizer(learning_rate=1.0, gradient_accumulation_steps=2)
-        optimizer = bench.hvd_keras.DistributedOptimizer(optimizer)
+        optimizer = bench.distributed(learning_rate=1.0, gradient_accumulation_steps=2)
         bench.refuses(
             "backward_passes_per_step on Keras 3",
             lambda: bench.hvd_keras.DistributedOptimizer(bench.optimizer(), backward_passes_per_step=2),
         )
     else:
-        optimizer = bench.hvd_keras.DistributedOptimizer(
-            bench.optimizer(learning_rate=1.0), backward_passes_per_step=2, average_aggregated_gradients=True
-        )
+        optimizer = bench.unit_sgd(backward_passes_per_step=2, average_aggregated_gradients=True)
         if bench.version < (2, 2):
             # There `fit` computes the gradients itself; only `minimize` would accumulate them.
             model.compile(optimizer=optimizer, loss="mse")
             bench.refuses("backward_passes_per_step in fit before TensorFlow 2.2", lambda: bench.fit(model))
             return
-    model.compile(optimizer=optimizer, loss="mse")
-    bench.fit(model, steps=2)
-    moved = [old - new for old, new in zip(before, model.get_weights())]
-    bench.compare("gradient", expected, moved, GRADIENT_TOLERANCE, alone)
+    bench.fit_step("gradient", model, optimizer, expected, alone=alone, steps=2)
 
 
 def check_local_layers(bench):
@@ -244,39 +191,29 @@ def check_local_layers(bench):
     if not hasattr(by_keras, "PartialDistributedOptimizer"):
         raise Skip("this Horovod has no PartialDistributedOptimizer (new in 0.27)")
     model = bench.model()
-    before = model.get_weights()
-    expected = bench.gradient(model, bench.everybody())[:2]
-    expected += [part / bench.size for part in bench.gradient(model, bench.data())[2:]]
+    together, alone = bench.gradients(model)
+    expected = together[:2] + [part / bench.size for part in alone[2:]]
     optimizer = by_keras.PartialDistributedOptimizer(bench.optimizer(learning_rate=1.0), local_layers=model.layers[-1:])
-    model.compile(optimizer=optimizer, loss="mse")
-    bench.fit(model)
-    moved = [old - new for old, new in zip(before, model.get_weights())]
-    bench.compare("gradient", expected, moved, GRADIENT_TOLERANCE)
+    bench.fit_step("gradient", model, optimizer, expected)
 
 
 def check_loss_scale(bench):
     """With a LossScaleOptimizer, all ranks skip a step if one rank has an overflow."""
     if not bench.keras3:
         raise Skip("this check is for the LossScaleOptimizer of Keras 3; that of Keras 2 averages inside it")
-    keras, np = bench.tf.keras, bench.np
-    bench.refuses(
-        "a LossScaleOptimizer around a Horovod optimizer",
-        lambda: keras.optimizers.LossScaleOptimizer(bench.hvd_keras.DistributedOptimizer(bench.optimizer())),
-    )
+    scale = bench.tf.keras.optimizers.LossScaleOptimizer
+    bench.refuses("a LossScaleOptimizer around a Horovod optimizer", lambda: scale(bench.distributed()))
     model = bench.model()
-    inner = bench.optimizer(learning_rate=1.0)
-    optimizer = bench.hvd_keras.DistributedOptimizer(keras.optimizers.LossScaleOptimizer(inner, initial_scale=8.0))
+    inner = scale(bench.optimizer(learning_rate=1.0), initial_scale=8.0)
+    optimizer = bench.hvd_keras.DistributedOptimizer(inner)
     optimizer.build(model.trainable_variables)
-    before = model.get_weights()
-    gradients = bench.gradient(model, bench.data())
-    broken = [np.full_like(part, np.inf if bench.rank == 0 else 1.0) for part in gradients]
-    optimizer.apply([bench.tf.constant(part) for part in broken], model.trainable_variables)
-    bench.compare("weights after an overflow on rank 0", before, model.get_weights(), 0.0)
-    expected = bench.gradient(model, bench.everybody())
-    scale = 4.0  # halved once
-    optimizer.apply([bench.tf.constant(scale * part) for part in gradients], model.trainable_variables)
-    moved = [old - new for old, new in zip(before, model.get_weights())]
-    bench.compare("gradient", expected, moved, GRADIENT_TOLERANCE, gradients)
+    expected, alone = bench.gradients(model)
+    broken = [bench.tf.fill(part.shape, float("inf" if bench.rank == 0 else 1.0)) for part in alone]
+    skipped = bench.moved(model, lambda: optimizer.apply(broken, model.trainable_variables))
+    bench.compare("weights after an overflow on rank 0", [part * 0.0 for part in alone], skipped, 0.0)
+    scaled = [bench.tf.constant(4.0 * part) for part in alone]  # the scale was halved once
+    moved = bench.moved(model, lambda: optimizer.apply(scaled, model.trainable_variables))
+    bench.compare("gradient", expected, moved, GRADIENT_TOLERANCE, alone)
 
 
 def check_refusals(bench):
@@ -294,7 +231,7 @@ def check_refusals(bench):
 
     bench.refuses("a class that is not from Keras", lambda: wrap(Foreign()))
     if bench.keras3:
-        bench.refuses("an optimizer wrapped twice", lambda: wrap(wrap(bench.optimizer())))
+        bench.refuses("an optimizer wrapped twice", lambda: wrap(bench.distributed()))
         try:
             import tf_keras
         except ImportError:

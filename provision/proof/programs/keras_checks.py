@@ -17,23 +17,21 @@ def check_metrics(bench):
             self.losses.append(float(logs["loss"]))
 
     before, after = Note(), Note()
-    model = bench.model()
-    model.compile(optimizer=bench.hvd_keras.DistributedOptimizer(bench.optimizer(learning_rate=0.05)), loss="mse")
+    model = bench.compiled(bench.model(), learning_rate=0.05)
     bench.fit(model, steps=2, epochs=3, callbacks=[before, bench.hvd_keras.callbacks.MetricAverageCallback(), after])
     gathered = bench.hvd.allgather(bench.tf.constant([before.losses])).numpy()
     bench.compare("loss of each epoch", gathered.mean(axis=0), after.losses, 1e-6, before.losses)
 
 
-def rates_of(bench, callback, optimizer, epochs, steps):
-    """The learning rate at the start of each batch, and the one in the logs of each epoch."""
+def rates_of(bench, callback, epochs, steps, **options):
+    """The learning rate at the start of each batch, and the one in the logs of each epoch, of SGD with these options."""
     rates = []
 
     class Note(bench.tf.keras.callbacks.Callback):
         def on_train_batch_begin(self, batch, logs=None):
             rates.append(bench.learning_rate(self.model))
 
-    model = bench.model()
-    model.compile(optimizer=bench.hvd_keras.DistributedOptimizer(optimizer), loss="mse")
+    model = bench.compiled(bench.model(), **options)
     history = bench.fit(model, steps=steps, epochs=epochs, callbacks=[callback, Note()])
     return rates, history.history["lr"]
 
@@ -47,7 +45,7 @@ def check_warmup(bench):
         expected.append(rate / bench.size * (done * (bench.size - 1) / warmup + 1))
     for what, options in (("SGD", {}), ("SGD with momentum", {"momentum": 0.9})):
         callback = bench.hvd_keras.callbacks.LearningRateWarmupCallback(initial_lr=rate, warmup_epochs=warmup)
-        seen, logged = rates_of(bench, callback, bench.optimizer(learning_rate=rate, **options), epochs, steps)
+        seen, logged = rates_of(bench, callback, epochs, steps, learning_rate=rate, **options)
         bench.compare("rate of each batch, " + what, expected, seen, 1e-7)
         bench.compare("rate in the logs, " + what, expected[steps - 1 :: steps], logged, 1e-7)
 
@@ -58,7 +56,7 @@ def check_schedule(bench):
     callback = bench.hvd_keras.callbacks.LearningRateScheduleCallback(
         initial_lr=rate, multiplier=lambda epoch: 0.5**epoch, start_epoch=1, end_epoch=3
     )
-    seen, logged = rates_of(bench, callback, bench.optimizer(learning_rate=rate), 4, steps)
+    seen, logged = rates_of(bench, callback, 4, steps, learning_rate=rate)
     by_epoch = [rate, rate * 0.5, rate * 0.25, rate * 0.25]
     bench.compare("rate of each batch", [rate for rate in by_epoch for _ in range(steps)], seen, 1e-7)
     bench.compare("rate in the logs", by_epoch, logged, 1e-7)
@@ -88,7 +86,7 @@ def check_sync_batch_norm(bench):
     model = keras.Sequential(
         [keras.Input((FEATURES,)), keras.layers.Dense(4), bench.hvd.SyncBatchNormalization(), keras.layers.Dense(1)]
     )
-    model.compile(optimizer=bench.hvd_keras.DistributedOptimizer(bench.optimizer(learning_rate=0.05)), loss="mse")
+    bench.compiled(model, learning_rate=0.05)
     bench.fit(model, steps=3, epochs=2, callbacks=[bench.hvd_keras.callbacks.BroadcastGlobalVariablesCallback(0)])
     bench.across("weights and moving statistics after fit", model.get_weights())
 
@@ -101,8 +99,7 @@ def saved_name(bench, name):
 def check_load_model(bench):
     """A model that is saved and loaded keeps its state, and its optimizer averages; without Horovod it loads too."""
     for kind, options in (("SGD", {"learning_rate": 1.0, "momentum": 0.5}), ("Adam", {"learning_rate": 0.01})):
-        model = bench.model()
-        model.compile(optimizer=bench.hvd_keras.DistributedOptimizer(bench.optimizer(kind, **options)), loss="mse")
+        model = bench.compiled(bench.model(), kind, **options)
         bench.fit(model, steps=3)
         path = saved_name(bench, kind)
         model.save(path)
@@ -130,16 +127,9 @@ def check_load_model(bench):
 
 def check_resume(bench):
     """Training that is saved, loaded and continued ends with the same weights as uninterrupted training."""
-
-    def fresh():
-        model = bench.model()
-        optimizer = bench.optimizer("Adam", learning_rate=0.01)
-        model.compile(optimizer=bench.hvd_keras.DistributedOptimizer(optimizer), loss="mse")
-        return model
-
-    through = fresh()
+    through = bench.compiled(bench.model(), "Adam", learning_rate=0.01)
     bench.fit(through, steps=4, epochs=4)
-    half = fresh()
+    half = bench.compiled(bench.model(), "Adam", learning_rate=0.01)
     bench.fit(half, steps=4, epochs=2)
     path = saved_name(bench, "resume")
     half.save(path)
@@ -151,9 +141,7 @@ def check_resume(bench):
 
 def check_checkpoint(bench):
     """A checkpoint of rank 0 restores weights and optimizer, and the broadcast sends them to all ranks."""
-    model = bench.model()
-    optimizer = bench.optimizer("Adam", learning_rate=0.01)
-    model.compile(optimizer=bench.hvd_keras.DistributedOptimizer(optimizer), loss="mse")
+    model = bench.compiled(bench.model(), "Adam", learning_rate=0.01)
     bench.fit(model, steps=3)
     weights = model.get_weights()
     state = [variable.numpy() for variable in bench.state(model.optimizer)]
@@ -170,9 +158,7 @@ def check_checkpoint(bench):
 
 def check_elastic(bench):
     """An elastic state sends the model of rank 0 to all ranks, and restores the committed state."""
-    model = bench.model(same=False)
-    optimizer = bench.hvd_keras.DistributedOptimizer(bench.optimizer("Adam", learning_rate=0.01))
-    model.compile(optimizer=optimizer, loss="mse")
+    model = bench.compiled(bench.model(same=False), "Adam", learning_rate=0.01)
     bench.fit(model, steps=2)
     state = bench.hvd_keras.elastic.KerasState(model, batch=bench.rank)
     state.sync()
