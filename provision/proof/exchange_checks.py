@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 from provision.model.verdict import Check, bad, good
-from provision.proof.reports import (
-    Run,
-    format_peers,
-    format_vector,
-    list_values,
-    name_process,
-    read_integer,
-    read_list,
-    read_mapping,
-    read_peers,
-    read_text,
-    to_vector,
-    vectors_agree,
-)
+from provision.proof.reports import Run, format_peers, format_vector, list_values, to_vector
 
 AVERAGE_TOLERANCE = 1e-5
 """Relative: Horovod averages by multiplying a float32 sum by 1/size, which is off by a few units of 6e-8."""
@@ -28,9 +16,7 @@ def check_allreduce(run: Run) -> Check:
     """Sum and average of known vectors, compared with the vectors that ranks or replicas report as their inputs."""
     name, finished, takers = "allreduce", run.finished, len(run.finished) * run.proof.devices
     who = f"{takers} {'ranks' if run.proof.devices == 1 else 'replicas'}"
-    inputs = [
-        to_vector(value) for report in finished for value in read_list(read_mapping(report, "allreduce"), "inputs")
-    ]
+    inputs = [to_vector(value) for report in finished for value in report.part("allreduce").values("inputs")]
     vectors = [values for values in inputs if values is not None]
     lengths = sorted({len(values) for values in vectors})
     if len(vectors) != takers or len(lengths) != 1:
@@ -43,18 +29,18 @@ def check_allreduce(run: Run) -> Check:
     total = [math.fsum(column) for column in zip(*vectors, strict=True)]
     average = [value / takers for value in total]
     for report in finished:
-        results = read_mapping(report, "allreduce")
+        results = report.part("allreduce")
         for word, key, wanted, tolerance in (
             ("sum", "sum", total, 0.0),
             ("average", "average", average, AVERAGE_TOLERANCE),
             ("predicted sum", "expected", total, 0.0),
         ):
             seen = to_vector(results.get(key))
-            if seen is None or not vectors_agree(seen, wanted, tolerance):
+            if seen is None or not _agree(seen, wanted, tolerance):
                 return bad(
                     name,
                     f"expected the {word} over {who} to be {format_vector(wanted)}, "
-                    f"{name_process(report)} got {'no vector' if seen is None else format_vector(seen)}",
+                    f"{report} got {'no vector' if seen is None else format_vector(seen)}",
                     "the ranks exchanged wrong data, or not with all others; do not use this environment for "
                     "training, whatever its accuracy",
                 )
@@ -63,23 +49,34 @@ def check_allreduce(run: Run) -> Check:
             return bad(
                 name,
                 f"expected no wrong element in a sum of {results.get('large_elements')} numbers, "
-                f"{name_process(report)} counted {wrong}",
+                f"{report} counted {wrong}",
                 "small messages are exchanged correctly and large ones are not: look at the fabric's settings of MPI "
                 "(rendezvous, CMA, libfabric, UCX) or at `NCCL_PROTO`",
             )
     return good(name, f"sum over {who} is exactly {format_vector(total)}, average agrees; long vector too")
 
 
+def _agree(seen: Sequence[float], wanted: Sequence[float], tolerance: float) -> bool:
+    """Whether two vectors are the same within a relative tolerance."""
+    return len(seen) == len(wanted) and all(
+        math.isclose(a, b, rel_tol=tolerance, abs_tol=0.0) for a, b in zip(seen, wanted, strict=True)
+    )
+
+
 def check_peers(run: Run) -> Check:
     """The gathered list of (rank, host, pid) is the same everywhere and names the processes that wrote the reports."""
     name, finished = "peers", run.finished
-    wanted = sorted((read_integer(r, "rank", -1), str(r.get("host")), read_integer(r, "pid", -1)) for r in finished)
+    wanted = sorted(report.identity for report in finished)
     for report in finished:
-        seen = read_peers(report)
+        seen = sorted(
+            (peer[0], str(peer[1]), peer[2])
+            for peer in report.values("peers")
+            if isinstance(peer, Sequence) and len(peer) == 3 and isinstance(peer[0], int) and isinstance(peer[2], int)
+        )
         if seen != wanted:
             return bad(
                 name,
-                f"expected an allgather of {len(wanted)} processes, {format_peers(wanted)}; {name_process(report)} "
+                f"expected an allgather of {len(wanted)} processes, {format_peers(wanted)}; {report} "
                 f"gathered {len(seen)}: {format_peers(seen)}",
                 "the ranks do not agree on who takes part; see the check `ranks`, and look for reports of another run",
             )
@@ -88,16 +85,16 @@ def check_peers(run: Run) -> Check:
 
 def check_communication(run: Run) -> Check:
     """All workers had one list of addresses and one way to reduce; the message names a first try that stalled."""
-    clusters = [read_mapping(report, "communication") for report in run.finished]
+    clusters = [report.part("communication") for report in run.finished]
     seen = {
-        (str(cluster.get("asked")), str(cluster.get("by")), *map(str, read_list(cluster, "workers")))
+        (str(cluster.get("asked")), str(cluster.get("by")), *map(str, cluster.values("workers")))
         for cluster in clusters
     }
     if len(seen) != 1:
         several = "; ".join(" ".join(cluster) for cluster in sorted(seen)[:4])
         return bad("communication", f"expected one cluster on all workers, seen {len(seen)}: {several}")
-    first, trained = clusters[0], read_text(run.finished[0], "trained_by")
+    first, trained = clusters[0], run.finished[0].text("trained_by")
     message = f"{first.get('asked')}, addresses from {first.get('by')}"
-    message += f" ({first['not_by_resolver']})" if first.get("not_by_resolver") else ""
+    message += f" ({first.get('not_by_resolver')})" if first.get("not_by_resolver") else ""
     message += f", trained with {trained}" if trained else ""
     return good("communication", f"second try: {message}; {run.stalled}" if run.stalled else message)

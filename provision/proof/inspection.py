@@ -10,7 +10,7 @@ from provision.knowledge.cuda import same_major
 from provision.knowledge.math_libraries import REPORTED, SELECTS, MathLibrary
 from provision.model.operation import Expectation, ExpectedGpu
 from provision.model.verdict import Check, good, judged
-from provision.proof.reports import read_mapping, read_texts
+from provision.proof.reports import Report
 
 # Where an operating system keeps its libraries.
 SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/libexec", "/etc", "/opt/cray/lib64", "/opt/cray/libfabric")
@@ -22,7 +22,7 @@ def below(path: str, folders: tuple[str, ...]) -> bool:
 
 
 def judge_inspection(
-    report: Mapping[str, Any],
+    program_report: Mapping[str, Any],
     expectation: Expectation,
     resolve: Callable[[str], str],
     links_out: Sequence[tuple[str, str]] = (),
@@ -33,8 +33,9 @@ def judge_inspection(
 
     `resolve` follows symbolic links: the kernel names mapped files by their real paths.
     """
-    errors, versions = read_mapping(report, "errors"), read_mapping(report, "versions")
-    mapped = read_texts(report, "mapped_objects")
+    report = Report(program_report)
+    errors, versions = report.part("errors").fields, report.part("versions")
+    mapped = report.texts("mapped_objects")
     checks = [
         judged(
             "imports",
@@ -74,11 +75,11 @@ def _links(links_out: Sequence[tuple[str, str]]) -> Check:
     )
 
 
-def _horovod(report: Mapping[str, Any], expectation: Expectation, resolve: Callable[[str], str]) -> list[Check]:
+def _horovod(report: Report, expectation: Expectation, resolve: Callable[[str], str]) -> list[Check]:
     """Horovod is built for this framework, with MPI and without Gloo; its compiled part is loaded."""
-    horovod = read_mapping(report, "horovod")
-    flags, metadata = read_mapping(horovod, "flags"), read_mapping(horovod, "metadata").get("tensorflow")
-    extensions, mapped = read_texts(horovod, "extensions"), read_texts(report, "mapped_objects")
+    horovod = report.part("horovod")
+    flags, metadata = horovod.part("flags"), horovod.part("metadata").get("tensorflow")
+    extensions, mapped = horovod.texts("extensions"), report.texts("mapped_objects")
     loaded = any(resolve(path) in mapped for path in extensions)
     wanted = dict(expectation.versions)["tensorflow"]
     return [
@@ -99,12 +100,10 @@ def _horovod(report: Mapping[str, Any], expectation: Expectation, resolve: Calla
     ]
 
 
-def _gpu(
-    report: Mapping[str, Any], planned: ExpectedGpu, mapped: tuple[str, ...], resolve: Callable[[str], str]
-) -> list[Check]:
+def _gpu(report: Report, planned: ExpectedGpu, mapped: tuple[str, ...], resolve: Callable[[str], str]) -> list[Check]:
     """What a build for GPUs must contain; the ranks prove that it runs on them."""
-    tensorflow, driver = read_mapping(report, "tensorflow"), read_mapping(report, "cuda_driver")
-    cuda = str(read_mapping(tensorflow, "build_info").get("cuda_version"))
+    tensorflow, driver = report.part("tensorflow"), report.part("cuda_driver")
+    cuda = str(tensorflow.part("build_info").get("cuda_version"))
     with_horovod = planned.nccl_version is not None
     return [
         judged(
@@ -116,7 +115,7 @@ def _gpu(
         *(_horovod_gpu(report, planned, mapped, resolve) if with_horovod else ()),
         good(
             "driver",
-            f"the driver of this node supports CUDA {driver['serves']}"
+            f"the driver of this node supports CUDA {driver.get('serves')}"
             if driver.get("serves")
             else f"this node has no driver, and a build does not need one: {driver.get('reason')}",
         ),
@@ -124,17 +123,17 @@ def _gpu(
 
 
 def _horovod_gpu(
-    report: Mapping[str, Any], planned: ExpectedGpu, mapped: tuple[str, ...], resolve: Callable[[str], str]
+    report: Report, planned: ExpectedGpu, mapped: tuple[str, ...], resolve: Callable[[str], str]
 ) -> list[Check]:
     """Horovod's NCCL and its device code."""
-    horovod, errors = read_mapping(report, "horovod"), read_mapping(report, "errors")
-    flags = read_mapping(horovod, "flags")
+    horovod, errors = report.part("horovod"), report.part("errors")
+    flags = horovod.part("flags")
     nccl = nccl_version(flags.get("nccl_built"))
     seen = [path for path in mapped if os.path.basename(path).startswith("libnccl.so")]
     wanted = resolve(planned.nccl_library) if planned.nccl_library else None
-    code = read_texts(horovod, "device_code")
+    code = horovod.texts("device_code")
     without = [capability for capability in planned.capabilities if capability not in code]
-    if horovod.get("device_code") is not None or "device_code" in errors:
+    if horovod.get("device_code") is not None or "device_code" in errors.fields:
         kernels = judged(
             "device code",
             not without,
@@ -174,16 +173,16 @@ def nccl_version(code: object) -> str | None:
     return f"{code // scale}.{code % scale // 100}.{code % 100}"
 
 
-def _math(report: Mapping[str, Any], required: MathLibrary | None) -> Check:
+def _math(report: Report, required: MathLibrary | None) -> Check:
     """Which library computes on CPUs: the last digits of results depend on it, and the speed.
 
     If none is required, the check passes and is for the record.
     """
-    math, errors = read_mapping(report, "math"), read_mapping(report, "errors")
+    math, errors = report.part("math"), report.part("errors")
     setting = math.get("TF_ENABLE_ONEDNN_OPTS")
     why = "chosen by TensorFlow" if setting is None else f"TF_ENABLE_ONEDNN_OPTS={setting}"
     reason = errors.get("math", "the report does not contain it")
-    message = f"{math['backend']} on CPUs, {why}" if "backend" in math else f"not known: {reason}"
+    message = f"{math.get('backend')} on CPUs, {why}" if "backend" in math.fields else f"not known: {reason}"
     passed = required is None or math.get("backend") == REPORTED[required]
     return judged(
         "math backend",

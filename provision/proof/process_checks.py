@@ -6,19 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from provision.model.verdict import Check, bad, good, judged
-from provision.proof.reports import (
-    Run,
-    distinct_hosts,
-    is_finished,
-    list_counts,
-    list_values,
-    name_process,
-    quote_error,
-    read_gpu,
-    read_integer,
-    read_list,
-    read_mapping,
-)
+from provision.proof.reports import Run, distinct_hosts, list_counts, list_values, quote_error
 from provision.wording import count
 
 SHUTDOWN_ECHO = "Horovod has been shut down"
@@ -42,13 +30,13 @@ DEVICES_HINT = (
 
 def check_missing_gpus(run: Run) -> Check | None:
     """A failed check if a process that must use a GPU found none; it is the first check because it is the cause of others."""
-    without = [report for report in run.reports if read_gpu(report).get("missing")]
+    without = [report for report in run.reports if report.part("gpu").get("missing")]
     if not without:
         return None
-    missing = read_gpu(without[0])["missing"]
+    missing = without[0].part("gpu").get("missing")
     return bad(
         "gpus",
-        f"{len(without)} of {len(run.reports)} processes found no GPU; the first is {name_process(without[0])}: "
+        f"{len(without)} of {len(run.reports)} processes found no GPU; the first is {without[0]}: "
         + (list_values(missing) if isinstance(missing, list) else quote_error(missing)),
         "run the same command on a node of this arch, in a job that requests GPUs (`nvidia-smi -L` lists "
         "them); the finished steps are kept, and the build continues with the proof",
@@ -58,17 +46,17 @@ def check_missing_gpus(run: Run) -> Check | None:
 def check_requested_devices(run: Run) -> Check | None:
     """A failed check if the program ended because its strategy had another number of replicas: the cause comes first."""
     for report in run.reports:
-        replicas = read_mapping(report, "replicas")
-        asked, seen = read_integer(replicas, "asked", -1), read_integer(replicas, "in_sync", -1)
+        replicas = report.part("replicas")
+        asked, seen = replicas.integer("asked"), replicas.integer("in_sync")
         if report.get("error") and asked != seen:
-            return _judge_replicas(asked, seen, list_values(read_list(replicas, "devices")))
+            return _judge_replicas(asked, seen, list_values(replicas.values("devices")))
     return None
 
 
 def check_replicas(run: Run) -> Check:
     """There are as many replicas in sync as requested devices, each on its own device."""
-    replicas, wanted = read_mapping(run.finished[0], "replicas"), run.proof.devices
-    devices, in_sync = sorted(set(map(str, read_list(replicas, "devices")))), read_integer(replicas, "in_sync", -1)
+    replicas, wanted = run.finished[0].part("replicas"), run.proof.devices
+    devices, in_sync = sorted(set(map(str, replicas.values("devices")))), replicas.integer("in_sync")
     return _judge_replicas(wanted, len(devices) if in_sync == wanted else in_sync, list_values(devices))
 
 
@@ -86,16 +74,16 @@ def _judge_replicas(wanted: int, seen: int, devices: str) -> Check:
 def check_reports(run: Run) -> Check:
     """There is one report for each rank, and each process finished."""
     name, reports, ranks = "reports", run.reports, run.proof.processes
-    failed = [report for report in reports if not is_finished(report)]
+    failed = [report for report in reports if not report.finished]
     errors = [report for report in failed if report.get("error")]
     if errors:
         # When one rank dies, Horovod ends the others with an error that has no other information; the cause is in another report.
-        report = min(errors, key=lambda report: SHUTDOWN_ECHO in str(report["error"]))
+        report = min(errors, key=lambda report: SHUTDOWN_ECHO in str(report.get("error")))
         others = f" (and {len(errors) - 1} more with an error)" if len(errors) > 1 else ""
         return bad(
             name,
-            f"expected {count(ranks, 'process', 'processes')} to finish, but {name_process(report)} failed in stage "
-            f"`{report.get('stage', 'unknown')}`{others}: {quote_error(report['error'])}",
+            f"expected {count(ranks, 'process', 'processes')} to finish, but {report} failed in stage "
+            f"`{report.get('stage', 'unknown')}`{others}: {quote_error(report.get('error'))}",
             "the traceback is in that process's report, field `traceback`",
         )
     if failed:
@@ -103,7 +91,7 @@ def check_reports(run: Run) -> Check:
         return bad(
             name,
             f"expected {count(ranks, 'process', 'processes')} to finish, but {len(failed)} stopped without an error "
-            f"message, in stage: {stages}; the first is {name_process(failed[0])}",
+            f"message, in stage: {stages}; the first is {failed[0]}",
             STAGE_HINTS.get(
                 str(failed[0].get("stage")),
                 "the process was killed or cut off by the time limit; look at the end of the job's output for the "
@@ -125,7 +113,7 @@ def check_reports(run: Run) -> Check:
 def check_ranks(run: Run) -> Check:
     """The processes are ranks 0..N-1 of one world of N."""
     name, ranks = "ranks", run.proof.processes
-    claims = [(read_integer(report, "rank", -1), read_integer(report, "size", -1)) for report in run.finished]
+    claims = [(report.integer("rank"), report.integer("size")) for report in run.finished]
     if ranks > 1 and all(claim == (0, 1) for claim in claims):
         return bad(
             name,
@@ -175,7 +163,7 @@ def check_nodes(run: Run) -> Check:
 
 def check_versions(run: Run) -> Check:
     """All ranks ran the same software, and it is known which version of the packages that count."""
-    name, of_ranks = "versions", [read_mapping(report, "versions") for report in run.finished]
+    name, of_ranks = "versions", [report.part("versions").fields for report in run.finished]
     for package in sorted({package for versions in of_ranks for package in versions}):
         seen = {str(versions.get(package)) for versions in of_ranks}
         if len(seen) > 1:
@@ -199,20 +187,19 @@ def check_versions(run: Run) -> Check:
 def check_gpus(run: Run) -> Check | None:
     """Every rank has a GPU, no two ranks share one, and the allreduce runs on it; no check if none is planned or used."""
     name, finished = "gpus", run.finished
-    without = [report for report in finished if not read_gpu(report).get("used")]
+    without = [report for report in finished if not report.part("gpu").get("used")]
     if run.proof.gpu is None and len(without) == len(finished):
         return None
     if without:
         return bad(
             name,
-            f"expected a GPU for each of {len(finished)} ranks, {len(without)} had none; the first is "
-            f"{name_process(without[0])}",
+            f"expected a GPU for each of {len(finished)} ranks, {len(without)} had none; the first is {without[0]}",
             "compare the job's GPUs per node and per task with its tasks per node",
         )
     taken = Counter(
-        (str(report.get("host")), str(read_gpu(report)["bus_id"]))
+        (str(report.get("host")), str(report.part("gpu").get("bus_id")))
         for report in finished
-        if read_gpu(report).get("bus_id")
+        if report.part("gpu").get("bus_id")
     )
     shared = sorted(gpu for gpu, ranks in taken.items() if ranks > 1)
     if shared:
@@ -225,13 +212,13 @@ def check_gpus(run: Run) -> Check | None:
     elsewhere = [
         report
         for report in finished
-        if "GPU" not in str(read_mapping(report, "allreduce").get("device") or "GPU")  # some programs do not report it
+        if "GPU" not in str(report.part("allreduce").get("device") or "GPU")  # some programs do not report it
     ]
     if elsewhere:
         return bad(
             name,
             f"expected the allreduce to run on the GPU, on {len(elsewhere)} ranks it ran on "
-            f"{read_mapping(elsewhere[0], 'allreduce')['device']}; the first is {name_process(elsewhere[0])}",
+            f"{elsewhere[0].part('allreduce').get('device')}; the first is {elsewhere[0]}",
             "Horovod has no kernel for GPUs: see the check `NCCL built in` of the inspection",
         )
     known = "" if sum(taken.values()) == len(finished) else " (for some of them it is not known which GPU)"
@@ -242,7 +229,7 @@ def check_gpus_of_replicas(run: Run) -> Check | None:
     """All replicas were on GPUs; no check if none is planned."""
     if run.proof.gpu is None:
         return None
-    devices = [str(device) for device in read_list(read_mapping(run.finished[0], "replicas"), "devices")]
+    devices = [str(device) for device in run.finished[0].part("replicas").values("devices")]
     elsewhere = [device for device in devices if "GPU" not in device]
     passed = bool(devices) and not elsewhere
     return judged(

@@ -6,7 +6,6 @@ whether its own run was good: the checks compare the reports with each other. Pu
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,12 +15,89 @@ from provision.model.operation import Prove
 from provision.model.verdict import Figures
 from provision.wording import count
 
-Report = Mapping[str, Any]
-"""One process's report, as its JSON."""
 LARGEST = 1e300
 """No figure comes near it, and sums and ratios of numbers below it are numbers."""
 QUOTED_CHARS = 300
 """Longest quotation of an error in a message; the report contains all of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What one process reported. As text it is the rank, host and process ID, with which an operator can find the process."""
+
+    fields: Mapping[str, Any]
+
+    def __str__(self) -> str:
+        rank = (
+            f"rank {self.get('rank')} of {self.get('size', '?')}"
+            if "rank" in self.fields
+            else "a process without a rank"
+        )
+        return f"{rank} ({self.get('host', 'unknown host')}, pid {self.get('pid', '?')})"
+
+    def get(self, key: str, default: object = None) -> Any:
+        """A field as it is."""
+        return self.fields.get(key, default)
+
+    def part(self, key: str) -> Report:
+        """A field that is an object; empty if it is not an object."""
+        value = self.get(key)
+        return Report(value if isinstance(value, Mapping) else {})
+
+    def values(self, key: str) -> Sequence[Any]:
+        """A field that is a list; empty if it is not a list."""
+        value = self.get(key)
+        return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """The strings in a field that is a list; empty if it is not a list."""
+        return tuple(value for value in self.values(key) if isinstance(value, str))
+
+    def integer(self, key: str, default: int = -1) -> int:
+        """An integer, `default` if it is not an integer."""
+        value = self.get(key)
+        return value if isinstance(value, int) and not isinstance(value, bool) else default
+
+    def text(self, key: str) -> str | None:
+        """A non-empty string, and None for anything else."""
+        value = self.get(key)
+        return value if isinstance(value, str) and value else None
+
+    def number(self, key: str) -> float | None:
+        """A finite number, None if it is not a finite number."""
+        return to_finite_number(self.get(key))
+
+    @property
+    def finished(self) -> bool:
+        """Whether the process finished without an error."""
+        return not self.get("error") and self.get("stage") == "done"
+
+    @property
+    def identity(self) -> tuple[int, str, int]:
+        """The rank, host and process ID."""
+        return self.integer("rank"), str(self.get("host")), self.integer("pid")
+
+    @property
+    def last_loss(self) -> float | None:
+        """The loss of the last epoch."""
+        losses = self.values("loss")
+        return to_finite_number(losses[-1]) if losses else None
+
+
+def to_finite_number(value: object) -> float | None:
+    """Return a number as float, and None for anything else, NaN and the infinities included."""
+    # Comparisons are false for NaN, and an int may be too large for a float.
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST:
+        return float(value)
+    return None
+
+
+def to_vector(value: object) -> list[float] | None:
+    """Return a non-empty list of finite numbers, or None."""
+    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
+        return None
+    numbers = [number for number in map(to_finite_number, value) if number is not None]
+    return numbers if len(numbers) == len(value) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,106 +117,13 @@ class Run:
     """How the first try stalled, if these reports are of the second one."""
 
 
-def is_finished(report: Report) -> bool:
-    """Whether a process finished without an error."""
-    return not report.get("error") and report.get("stage") == "done"
-
-
-def finished_reports(reports: Sequence[Report]) -> list[Report]:
-    """The processes that finished without an error, in the order of their ranks."""
-    return sorted(
-        filter(is_finished, reports),
-        key=lambda report: (read_integer(report, "rank", -1), str(report.get("host")), read_integer(report, "pid", -1)),
-    )
-
-
-def read_mapping(report: Report, key: str) -> Mapping[str, Any]:
-    """A part of a report that is an object; empty if it is not an object."""
-    value = report.get(key)
-    return value if isinstance(value, Mapping) else {}
-
-
-def read_list(report: Report, key: str) -> Sequence[Any]:
-    """A part of a report that is a list; empty if it is not a list."""
-    value = report.get(key)
-    return value if isinstance(value, Sequence) and not isinstance(value, str) else ()
-
-
-def read_texts(report: Report, key: str) -> tuple[str, ...]:
-    """The strings in a part of a report that is a list; empty if it is not a list."""
-    return tuple(value for value in read_list(report, key) if isinstance(value, str))
-
-
-def read_gpu(report: Report) -> Mapping[str, Any]:
-    """What a rank reports about its GPU."""
-    return read_mapping(report, "gpu")
-
-
-def read_integer(report: Report, key: str, default: int) -> int:
-    """An integer of a report, `default` if it is not an integer."""
-    value = report.get(key)
-    return value if isinstance(value, int) and not isinstance(value, bool) else default
-
-
-def read_text(report: Report, key: str) -> str | None:
-    """Return a non-empty string, and None for anything else."""
-    value = report.get(key)
-    return value if isinstance(value, str) and value else None
-
-
-def to_finite_number(value: object) -> float | None:
-    """Return a number as float, and None for anything else, NaN and the infinities included."""
-    # Comparisons are false for NaN, and an int may be too large for a float.
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and -LARGEST <= value <= LARGEST:
-        return float(value)
-    return None
-
-
-def read_number(report: Report, key: str) -> float | None:
-    """A finite number of a report, None if it is not a finite number."""
-    return to_finite_number(report.get(key))
-
-
-def read_last_loss(report: Report) -> float | None:
-    """The loss of the last epoch."""
-    losses = report.get("loss")
-    return to_finite_number(losses[-1]) if isinstance(losses, Sequence) and losses else None
-
-
-def to_vector(value: object) -> list[float] | None:
-    """Return a non-empty list of finite numbers, or None."""
-    if not isinstance(value, Sequence) or isinstance(value, str) or not value:
-        return None
-    numbers = [number for number in map(to_finite_number, value) if number is not None]
-    return numbers if len(numbers) == len(value) else None
-
-
-def read_peers(report: Report) -> list[tuple[int, str, int]]:
-    """The ranks, hosts and process ids that a rank saw."""
-    peers = report.get("peers")
-    if not isinstance(peers, Sequence) or isinstance(peers, str):
-        return []
-    return sorted(
-        (peer[0], str(peer[1]), peer[2])
-        for peer in peers
-        if isinstance(peer, Sequence) and len(peer) == 3 and isinstance(peer[0], int) and isinstance(peer[2], int)
-    )
-
-
 def distinct_hosts(reports: Sequence[Report]) -> tuple[str, ...]:
     """The distinct hosts; the scheduler's names of the nodes if these are more.
 
     The hosts come first because a launcher of MPI may give the first node's `SLURMD_NODENAME` to all ranks.
     """
-    hosts, nodes = (sorted({str(r[key]) for r in reports if r.get(key)}) for key in ("host", "node"))
+    hosts, nodes = (sorted({str(r.get(key)) for r in reports if r.get(key)}) for key in ("host", "node"))
     return tuple(nodes if len(nodes) > len(hosts) else hosts)
-
-
-def vectors_agree(seen: Sequence[float], wanted: Sequence[float], tolerance: float) -> bool:
-    """Whether two vectors are the same within a relative tolerance."""
-    return len(seen) == len(wanted) and all(
-        math.isclose(a, b, rel_tol=tolerance, abs_tol=0.0) for a, b in zip(seen, wanted, strict=True)
-    )
 
 
 def choose_worst(choose: Callable[[Iterable[float]], float], values: Iterable[float | None]) -> float | None:
@@ -151,27 +134,21 @@ def choose_worst(choose: Callable[[Iterable[float]], float], values: Iterable[fl
 
 def figures_of(finished: Sequence[Report]) -> Figures:
     """The figures of all ranks; if ranks differ, the worst."""
-    digests = {read_text(report, "weights_sha256") for report in finished}
+    digests = {report.text("weights_sha256") for report in finished}
     digest = next(iter(digests)) if len(digests) == 1 else None
     return Figures(
         ranks=len(finished),
         hosts=distinct_hosts(finished),
-        gpus=sum(1 for report in finished if read_gpu(report).get("used")),
-        accuracy=choose_worst(min, (read_number(report, "accuracy") for report in finished)),
-        loss_before=choose_worst(max, (read_number(report, "loss_before") for report in finished)),
-        loss_last=choose_worst(max, (read_last_loss(report) for report in finished)),
-        images_per_second=choose_worst(min, (read_number(report, "images_per_second") for report in finished)),
-        seconds=choose_worst(max, (read_number(report, "seconds") for report in finished)),
-        start_seconds=choose_worst(max, (read_number(report, "start_seconds") for report in finished)),
-        versions={str(k): str(v) for k, v in read_mapping(finished[0], "versions").items()} if finished else {},
+        gpus=sum(1 for report in finished if report.part("gpu").get("used")),
+        accuracy=choose_worst(min, (report.number("accuracy") for report in finished)),
+        loss_before=choose_worst(max, (report.number("loss_before") for report in finished)),
+        loss_last=choose_worst(max, (report.last_loss for report in finished)),
+        images_per_second=choose_worst(min, (report.number("images_per_second") for report in finished)),
+        seconds=choose_worst(max, (report.number("seconds") for report in finished)),
+        start_seconds=choose_worst(max, (report.number("start_seconds") for report in finished)),
+        versions={str(k): str(v) for k, v in finished[0].part("versions").fields.items()} if finished else {},
         weights_sha256=digest,
     )
-
-
-def name_process(report: Report) -> str:
-    """The rank, host and process ID, with which an operator can find a process."""
-    rank = f"rank {report['rank']} of {report.get('size', '?')}" if "rank" in report else "a process without a rank"
-    return f"{rank} ({report.get('host', 'unknown host')}, pid {report.get('pid', '?')})"
 
 
 def quote_error(error: object) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from provision.model.operation import Prove
 from provision.model.verdict import Check, Verdict
@@ -15,7 +16,7 @@ from provision.proof import exchange_checks as exchange
 from provision.proof import process_checks as processes
 from provision.proof import training_checks as training
 from provision.proof.numbers import check_numbers
-from provision.proof.reports import Report, Run, figures_of, finished_reports, read_mapping, read_text
+from provision.proof.reports import Report, Run, figures_of
 from provision.wording import count
 
 # Workers that do nothing for this part of the proof's time limit have stalled; the rest of the time is for a second try.
@@ -67,7 +68,9 @@ class Strategy:
     """What to do about a failed check, by its name, in place of the hint of the check, which is about ranks of Horovod."""
 
 
-def judge(proof: Prove, reports: Sequence[Report], min_accuracy: float, stalled: str | None = None) -> Verdict:
+def judge(
+    proof: Prove, reports: Sequence[Mapping[str, Any]], min_accuracy: float, stalled: str | None = None
+) -> Verdict:
     """Compare the reports of one proof with each other.
 
     Args:
@@ -76,11 +79,12 @@ def judge(proof: Prove, reports: Sequence[Report], min_accuracy: float, stalled:
         min_accuracy: share of test images, 0..1, that every rank must recognise.
         stalled: how the first try stalled, if these reports are of the second one.
     """
-    strategy, finished = STRATEGIES[proof.strategy], finished_reports(reports)
+    strategy, all_reports = STRATEGIES[proof.strategy], [Report(report) for report in reports]
+    finished = sorted((report for report in all_reports if report.finished), key=lambda report: report.identity)
     run = Run(
         proof=proof,
         packages=strategy.packages,
-        reports=reports,
+        reports=all_reports,
         finished=finished,
         min_accuracy=min_accuracy,
         stalled=stalled,
@@ -89,9 +93,10 @@ def judge(proof: Prove, reports: Sequence[Report], min_accuracy: float, stalled:
     for ask in (*OF_ALL, *(strategy.checks if finished else ())):
         answer = ask(run)
         checks += [answer] if isinstance(answer, Check) else answer or ()
-    hints = strategy.hints
-    checks = [check if check.passed else replace(check, hint=hints.get(check.name, check.hint)) for check in checks]
-    return Verdict(checks=tuple(checks), figures=figures_of(finished))
+    told = [
+        check if check.passed else replace(check, hint=strategy.hints.get(check.name, check.hint)) for check in checks
+    ]
+    return Verdict(checks=tuple(told), figures=figures_of(finished))
 
 
 def name_trainers(proof: Prove, gpus: int, stalled: str | None) -> str:
@@ -100,12 +105,12 @@ def name_trainers(proof: Prove, gpus: int, stalled: str | None) -> str:
     return f"{words} (with RING, because {proof.communication} stalled)" if stalled else words
 
 
-def stall_of(reports: Sequence[Report]) -> str | None:
+def stall_of(reports: Sequence[Mapping[str, Any]]) -> str | None:
     """How the workers stalled, as text; None if no report mentions a stall."""
-    for report in reports:
-        stall = read_mapping(report, "stalled")
-        if stall:
-            communication = read_text(read_mapping(report, "communication"), "asked") or "AUTO"
+    for report in map(Report, reports):
+        stall = report.part("stalled")
+        if stall.fields:
+            communication = report.part("communication").text("asked") or "AUTO"
             return f"{communication} stalled in stage `{stall.get('stage')}`: nothing happened for {stall.get('seconds')} s"
     return None
 

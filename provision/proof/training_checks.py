@@ -5,19 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from provision.model.verdict import Check, bad, good, judged
-from provision.proof.reports import (
-    Report,
-    Run,
-    format_figure,
-    list_values,
-    name_process,
-    read_integer,
-    read_last_loss,
-    read_list,
-    read_mapping,
-    read_number,
-    read_text,
-)
+from provision.proof.reports import Report, Run, format_figure, list_values
 
 
 def check_shards(run: Run) -> Check:
@@ -25,18 +13,17 @@ def check_shards(run: Run) -> Check:
     name = "shards"
     slices: list[tuple[int, int, Report]] = []
     for report in run.finished:
-        shard = read_mapping(report, "shard")
-        start, stop = read_integer(shard, "start", -1), read_integer(shard, "stop", -1)
+        shard = report.part("shard")
+        start, stop = shard.integer("start"), shard.integer("stop")
         if start < 0 or stop <= start or not shard.get("sha256"):
-            return bad(name, f"expected a slice of the training images, {name_process(report)} reports {dict(shard)!r}")
+            return bad(name, f"expected a slice of the training images, {report} reports {shard.fields!r}")
         slices.append((start, stop, report))
     slices.sort(key=lambda shard_slice: shard_slice[:2])
     for (_, stop, left), (start, _, right) in pairwise(slices):
-        if start < stop or read_mapping(left, "shard")["sha256"] == read_mapping(right, "shard")["sha256"]:
+        if start < stop or left.part("shard").get("sha256") == right.part("shard").get("sha256"):
             return bad(
                 name,
-                f"expected disjoint shards of the training images, but {name_process(left)} "
-                f"and {name_process(right)} trained on the same ones",
+                f"expected disjoint shards of the training images, but {left} and {right} trained on the same ones",
                 "both processes used the same rank number; see the check `ranks`",
             )
     lengths = sorted({stop - start for start, stop, _ in slices})
@@ -47,9 +34,9 @@ def check_shards(run: Run) -> Check:
 
 def check_batch(run: Run) -> Check:
     """Each replica got its own images, as many as requested, and the global batch is their sum."""
-    replicas, batch = run.proof.devices, read_mapping(read_mapping(run.finished[0], "replicas"), "batch")
-    each, whole = read_integer(batch, "per_replica", -1), read_integer(batch, "global", -1)
-    images, digests = list(read_list(batch, "images")), {str(digest) for digest in read_list(batch, "sha256")}
+    replicas, batch = run.proof.devices, run.finished[0].part("replicas").part("batch")
+    each, whole = batch.integer("per_replica"), batch.integer("global")
+    images, digests = list(batch.values("images")), {str(digest) for digest in batch.values("sha256")}
     return judged(
         "batch",
         images == [each] * replicas and whole == each * replicas and len(digests) == replicas,
@@ -59,11 +46,9 @@ def check_batch(run: Run) -> Check:
     )
 
 
-def check_initial_weights(run: Run) -> Check | None:
+def check_initial_weights(run: Run) -> Check:
     """The ranks started from different weights; otherwise equal weights at the end prove no broadcast."""
-    seen = {read_text(report, "weights_sha256_initial") for report in run.finished}
-    if len(run.finished) == 1:
-        return None
+    seen = {report.text("weights_sha256_initial") for report in run.finished}
     return judged(
         "initial-weights",
         len(seen) == len(run.finished) and None not in seen,
@@ -72,11 +57,9 @@ def check_initial_weights(run: Run) -> Check | None:
     )
 
 
-def check_broadcast(run: Run) -> Check | None:
+def check_broadcast(run: Run) -> Check:
     """In the strategy's scope, all workers got the chief's weights."""
-    seen = {read_text(report, "weights_sha256_broadcast") for report in run.finished}
-    if len(run.finished) == 1:
-        return None
+    seen = {report.text("weights_sha256_broadcast") for report in run.finished}
     return judged(
         "broadcast",
         len(seen) == 1 and None not in seen,
@@ -87,26 +70,25 @@ def check_broadcast(run: Run) -> Check | None:
 
 def check_restart(run: Run) -> Check:
     """The second session continued on every rank at the step and with the weights that rank 0 had saved."""
-    root = min(run.finished, key=lambda report: read_integer(report, "rank", -1))
-    saved = read_mapping(root, "restart")
+    root = min(run.finished, key=lambda report: report.integer("rank"))
+    saved = root.part("restart")
     for report in run.finished:
-        began = read_mapping(report, "restart")
+        began = report.part("restart")
         for what, seen, wanted in (
-            ("at step", read_integer(began, "began_at", -1), read_integer(saved, "saved_at", -2)),
+            ("at step", began.integer("began_at"), saved.integer("saved_at", -2)),
             (
                 "with the weights",
                 str(began.get("began_sha256"))[:12],
-                (read_text(saved, "saved_sha256") or "(none)")[:12],
+                (saved.text("saved_sha256") or "(none)")[:12],
             ),
         ):
             if seen != wanted:
                 return bad(
                     "restart",
-                    f"expected to continue {what} {wanted} of rank 0's checkpoint, "
-                    f"{name_process(report)} began {what} {seen}",
+                    f"expected to continue {what} {wanted} of rank 0's checkpoint, {report} began {what} {seen}",
                     "rank 0 could not read its checkpoint, or the broadcast that follows did not reach all ranks",
                 )
-    message = f"continued at step {read_integer(saved, 'saved_at', -1)} with the weights of rank 0's checkpoint"
+    message = f"continued at step {saved.integer('saved_at')} with the weights of rank 0's checkpoint"
     return good("restart", message)
 
 
@@ -114,9 +96,9 @@ def check_weights(run: Run) -> Check:
     """After training all ranks, or all replicas of one process, hold the same weights, to the last bit."""
     one_process = run.proof.devices > 1
     copies = (
-        [str(digest) for digest in read_list(read_mapping(run.finished[0], "replicas"), "weights_sha256")]
+        [str(digest) for digest in run.finished[0].part("replicas").values("weights_sha256")]
         if one_process
-        else [read_text(report, "weights_sha256") or "none" for report in run.finished]
+        else [report.text("weights_sha256") or "none" for report in run.finished]
     )
     who = f"{run.proof.devices} replicas" if one_process else f"{len(run.finished)} ranks"
     seen = sorted(set(copies))
@@ -124,7 +106,7 @@ def check_weights(run: Run) -> Check:
         return good(
             "weights", f"{'the rank holds' if len(copies) == 1 else f'all {who} hold'} the weights {seen[0][:12]}"
         )
-    reported = (read_number(report, "weights_max_difference") for report in run.finished)
+    reported = (report.number("weights_max_difference") for report in run.finished)
     differences = [difference for difference in reported if difference is not None]
     distance = f", up to {max(differences):.2g} away from rank 0's" if differences else ""
     return bad(
@@ -140,30 +122,30 @@ def check_loss(run: Run) -> Check:
     """Training had an effect on every rank: the last loss is a number and below the one before training."""
     name = "loss"
     for report in run.finished:
-        before, last = read_number(report, "loss_before"), read_last_loss(report)
+        before, last = report.number("loss_before"), report.last_loss
         if before is None or last is None or not last < before:
             return bad(
                 name,
-                f"expected the loss to fall, {name_process(report)} has {format_figure(before)} before training and "
+                f"expected the loss to fall, {report} has {format_figure(before)} before training and "
                 f"{format_figure(last)} at the end",
                 "not a number: the learning rate, which grows with the ranks, is too high, or the sums are wrong"
                 if last is None
                 else "training did not learn; see the checks `allreduce` and `weights`",
             )
-    before, last = read_number(run.finished[0], "loss_before"), read_last_loss(run.finished[0])
+    before, last = run.finished[0].number("loss_before"), run.finished[0].last_loss
     return good(name, f"loss fell from {format_figure(before)} to {format_figure(last)}")
 
 
 def check_accuracy(run: Run) -> Check:
     """Every rank's model recognises enough test images."""
-    worst = min(run.finished, key=lambda report: read_number(report, "accuracy") or 0.0)
-    lowest = read_number(worst, "accuracy")
+    worst = min(run.finished, key=lambda report: report.number("accuracy") or 0.0)
+    lowest = worst.number("accuracy")
     passed = lowest is not None and lowest >= run.min_accuracy
     return judged(
         "accuracy",
         passed,
         f"expected a test accuracy of at least {run.min_accuracy:.4f}, seen {format_figure(lowest)}"
-        + ("" if passed else f" on {name_process(worst)}"),
+        + ("" if passed else f" on {worst}"),
         "if all other checks passed, the run was too short for its number of ranks: give it more epochs or a "
         "smaller batch per rank",
     )

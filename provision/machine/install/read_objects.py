@@ -21,7 +21,7 @@ from provision.model.quoting import bash
 from provision.model.shared_object import SharedObject
 from provision.model.verdict import Check, skipped
 from provision.proof.object_checks import FEATURE_OF, judge_objects
-from provision.proof.reports import read_mapping, read_texts
+from provision.proof.reports import Report
 
 TIME_LIMIT_S = 300
 # A line of `ldd`: Open MPI's, MPICH's (also Intel's and Cray's).
@@ -32,13 +32,13 @@ def inspect_objects(
     report: Mapping[str, Any], plan: Plan, inspect: Inspect, environ: Mapping[str, str]
 ) -> tuple[Check, ...]:
     """The checks of Horovod's extensions, which the report of the inspection names; none if it has no Horovod."""
-    extensions = read_texts(read_mapping(report, "horovod"), "extensions")
+    extensions = Report(report).part("horovod").texts("extensions")
     if not extensions:
         return ()
     try:
         objects = [with_instructions(read_object(path), environ) for path in extensions]
         # What was really loaded: the plan's `libmpi.so` can be a script for the linker.
-        mapped = read_texts(report, "mapped_objects")
+        mapped = Report(report).texts("mapped_objects")
         libraries = [
             read_object(path) for path in mapped if os.path.basename(path).startswith(("libmpi.so", "libmpich.so"))
         ]

@@ -238,12 +238,15 @@ FAULTS: dict[str, tuple[str, Callable[[Reports], None]]] = {
     "wrong expectation": ("allreduce", change_part(1, "allreduce", expected=[3.0, 6.0])),
     "large messages": ("allreduce", change_part(1, "allreduce", large_wrong=17)),
     "no allreduce": ("allreduce", change(1, allreduce=None)),
+    "short input": ("allreduce", change_part(1, "allreduce", inputs=[[2.0]])),
     "wrong peers": ("peers", change(1, peers=[[0, "n1", 100]])),
     "no peers": ("peers", change(1, peers="none")),
     "shards overlap": ("shards", change(1, shard=OTHER_SHARD)),
     "equal shards": ("shards", change_part(1, "shard", sha256="shard0")),
     "uneven shards": ("shards", change_part(2, "shard", stop=29)),
     "no shard": ("shards", change(1, shard={})),
+    "empty shards": ("shards", lambda reports: [one["shard"].update(stop=one["shard"]["start"]) for one in reports]),
+    "no first weights on one rank": ("initial-weights", change(1, weights_sha256_initial=None)),
     "equal first weights": ("initial-weights", change_every(weights_sha256_initial="same")),
     "weights differ": ("weights", change(1, weights_sha256="x", weights_max_difference=0.25)),
     "no weights on one rank": ("weights", change(1, weights_sha256=None)),
@@ -274,6 +277,7 @@ FAULTS: dict[str, tuple[str, Callable[[Reports], None]]] = {
     "workers: another cluster": ("communication", change_part(1, "communication", workers=["127.0.0.1:9"])),
     "workers: wrong sum": ("allreduce", change_part(1, "allreduce", sum=[2.0, 4.0])),
     "workers: no broadcast": ("broadcast", change(1, weights_sha256_broadcast="before1")),
+    "workers: broadcast unknown": ("broadcast", change_every(weights_sha256_broadcast=None)),
 }
 
 
@@ -420,6 +424,8 @@ def test_a_wrong_number_of_devices_is_reported_first() -> None:
     verdict = judged([report], program="mirrored")
     assert failed_names(verdict) == ["replicas", "reports"]
     assert "CUDA_VISIBLE_DEVICES" in str(verdict.failures[0].hint)
+    killed = {**replicas(), "stage": "training", "error": "MemoryError"}
+    assert failed_names(judged([killed], program="mirrored")) == ["reports"]
 
 
 def test_workers_that_trained_together_pass(words: Words) -> None:
