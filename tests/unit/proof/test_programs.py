@@ -112,6 +112,33 @@ def test_the_exit_code_follows_from_the_returned_value(tmp_path: Path, returned:
     assert (done.returncode, report["error"]) == (code, None)
 
 
+def take_gpu(visible: int, local_rank: int, *, required: bool = False) -> tuple[str, dict[str, Any]]:
+    """What `rank.take_gpu` returns or raises, and what it reports."""
+    program = (
+        "import json, rank, sys\n"
+        f"fields = {{'local_rank': {local_rank}}}\n"
+        f"try: taken = repr(rank.take_gpu(fields, {visible}, {required}, True))\n"
+        "except RuntimeError as error: taken = str(error)\n"
+        "print(json.dumps([taken, fields['gpu']]))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=FOLDER, capture_output=True, text=True, check=True)
+    taken, gpu = json.loads(done.stdout)
+    return taken, gpu
+
+
+@pytest.mark.parametrize(("visible", "local_rank", "index"), [(4, 3, "3"), (1, 3, "0"), (4, 0, "0"), (0, 0, "None")])
+def test_a_rank_takes_its_own_gpu_or_the_only_one_that_it_sees(visible: int, local_rank: int, index: str) -> None:
+    taken, gpu = take_gpu(visible, local_rank)
+    assert (taken, gpu["visible"], "missing" in gpu) == (index, visible, False)
+
+
+def test_more_ranks_than_gpus_and_a_missing_gpu_are_refused_with_the_reasons() -> None:
+    taken, _ = take_gpu(2, 2)
+    assert "local rank 2" in taken and "at most 2 ranks" in taken
+    taken, gpu = take_gpu(0, 0, required=True)
+    assert gpu["missing"] and all(reason in taken for reason in gpu["missing"])
+
+
 def words_of(*names: str) -> set[str]:
     """All strings and keyword names in programs."""
     nodes = [node for name in names for node in ast.walk(parse(name))]
