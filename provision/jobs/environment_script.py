@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from provision.jobs.containers import container_of, image_path
-from provision.jobs.script import module_lines
+from provision.jobs.script import module_lines, provided_lines
 from provision.model.quoting import Code
 from provision.profile.arch import Arch
 from provision.profile.container import Container
@@ -54,7 +54,7 @@ def on_modules(site: Site, arch: Arch, *, modules: tuple[str, ...], venv: str) -
     """The script for an own venv on modules of the site that bring TensorFlow."""
     return EnvironmentScript(
         site=site,
-        modules=module_lines(site.modules, modules, away=arch.provided_unload),
+        modules=provided_lines(site, arch, modules),
         python=f"{venv}/bin/python",
         venv=venv,
     )

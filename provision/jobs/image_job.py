@@ -62,6 +62,7 @@ class ImageScript:
     cpu: str
     where: str | None
     manifest: str
+    sees_gpus: bool
 
 
 def make_image_script(job: ImageJob, cpu_family: str) -> ImageScript:
@@ -103,11 +104,12 @@ def make_image_script(job: ImageJob, cpu_family: str) -> ImageScript:
         )
     lines: tuple[Code, ...] = ()
     explained: tuple[Code, ...] = ()
+    sees_gpus = False
     if in_job and scheduler is not None:
         batch = side_batch(
             site, arch, f"image-{arch.name}", time=job.time, cpus=CORES, account=job.account, queue=job.queue
         )
-        directives = scheduler.directives(batch)
+        directives, sees_gpus = scheduler.directives(batch), batch.gpus_per_node > 0
         lines = header(directives, scheduler.COMMENTS_BEHIND)
         explained = meanings(directives, scheduler.COMMENTS_BEHIND)
     uname = family_of(arch.target, cpu_family)
@@ -124,4 +126,5 @@ def make_image_script(job: ImageJob, cpu_family: str) -> ImageScript:
         cpu=CPUS.get(uname, uname),
         where=network.where_to_download,
         manifest=f"https://{reference.registry}/v2/{reference.repository}/manifests/{reference.tag}",
+        sees_gpus=sees_gpus,
     )

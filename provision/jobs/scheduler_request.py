@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from provision.errors import ConfigError
 from provision.jobs.limits import refuse
+from provision.knowledge.targets import family_of
 from provision.model.batch import Batch
 from provision.model.shape import Shape
 from provision.profile.arch import Arch
@@ -29,14 +30,18 @@ def batch_for(
     """What a job of this shape asks the site's scheduler for. Its output goes to `folder`.
 
     A value that is None is taken from `job`, or without `job` from `[archs.<arch>.job]` of the profile. `queue` is a QOS
-    if the profile says so, or if it names a QOS and no partition, and otherwise a partition. Its constraint replaces the arch's.
+    if the profile says so, or if it names a QOS and no partition, and otherwise a partition, with the arch's QOS only if the site
+    requires one. Its constraint and whether it gives whole nodes replace what the arch says.
     """
     defaults = job or arch.job
     known = next((one for one in arch.queues if one.name == queue), None)
     by_qos = (known is not None and known.qos) or (defaults.qos is not None and defaults.partition is None)
     partition = defaults.partition if by_qos else queue or defaults.partition
     qos = queue or defaults.qos if by_qos else defaults.qos
-    of_queue = () if job else (one.constraint for one in arch.queues_of(partition, qos) if one.constraint)
+    if queue and not by_qos and "qos" not in site.scheduler.required:
+        qos = None
+    queues = () if job else arch.queues_of(partition, qos)
+    whole = defaults.exclusive and not any(one.shared for one in queues)
     return Batch(
         scheduler=site.scheduler,
         name=name,
@@ -45,10 +50,10 @@ def batch_for(
         ranks_per_node=shape.ranks_per_node,
         time=time or defaults.time,
         partition=partition,
-        constraint=next(iter(of_queue), defaults.constraint),
+        constraint=next((one.constraint for one in queues if one.constraint), defaults.constraint),
         account=account or defaults.account,
         qos=qos,
-        exclusive=defaults.exclusive if exclusive is None else exclusive,
+        exclusive=whole if exclusive is None else exclusive,
         cpus_per_rank=shape.cpus_per_rank,
         gpus_per_node=shape.gpus_per_node,
         gpu_model=arch.gpu.model if arch.gpu else None,
@@ -62,15 +67,19 @@ def batch_for(
 def side_batch(
     site: Site, arch: Arch, name: str, *, time: str, cpus: int, account: str | None, queue: str | None
 ) -> Batch:
-    """A job that prepares something. It uses a part of one node, without GPUs if the site has such nodes with the same CPU.
+    """A job that prepares a container. It uses a part of one node, without GPUs if the site has such nodes of the same family.
+
+    Otherwise it requests one GPU: a site with other nodes keeps the partitions of its GPUs for jobs that request them.
 
     Raises:
         ConfigError: the site would not accept it.
     """
     if not TIME.fullmatch(time):
         raise ConfigError(f"`--time {time}` is not a valid time", hint="`--time 01:00:00`")
-    without_gpus = next((other for other in site.archs if other.gpu is None and other.target == arch.target), arch)
-    shape = Shape(nodes=1, ranks_per_node=1, cpus_per_rank=cpus, gpus_per_node=0)
-    batch = batch_for(site, without_gpus, shape, name=name, time=time, account=account, queue=queue, exclusive=False)
-    refuse(site, without_gpus, batch)
+    without_gpus = [other for other in site.archs if other.gpu is None]
+    family = family_of(arch.target, arch.target)
+    nodes = next((other for other in without_gpus if family_of(other.target, arch.target) == family), arch)
+    shape = Shape(nodes=1, ranks_per_node=1, cpus_per_rank=cpus, gpus_per_node=1 if without_gpus and nodes.gpu else 0)
+    batch = batch_for(site, nodes, shape, name=name, time=time, account=account, queue=queue, exclusive=False)
+    refuse(site, nodes, batch)
     return batch

@@ -7,9 +7,11 @@ import re
 from provision.knowledge.srun_variables import OF_A_JOB, OF_A_STEP, SPELT
 from provision.launch.modules import reset_lines, unload_lines
 from provision.model.batch import Directive
-from provision.model.quoting import Code, bash, comment, quote_inside, variable
+from provision.model.quoting import Code, bash, comment, quote_inside, variable, words
+from provision.profile.arch import Arch
 from provision.profile.module_system import ModuleSystem
 from provision.profile.scheduler import SchedulerName
+from provision.profile.site import Site
 
 COMMA = Code(",")
 
@@ -55,9 +57,17 @@ def forget_line(scheduler: SchedulerName, directives: tuple[Directive, ...]) -> 
 
 
 def module_lines(
-    modules: ModuleSystem, names: tuple[str, ...], *, away: tuple[str, ...] = (), path: tuple[str, ...] = ()
+    modules: ModuleSystem,
+    names: tuple[str, ...],
+    *,
+    away: tuple[str, ...] = (),
+    path: tuple[str, ...] = (),
+    setup: tuple[str, ...] = (),
 ) -> tuple[Code, ...]:
-    """The lines that unload all modules and those in `away`, then load these. `path` is searched before the site's folders."""
+    """The lines that unload all modules and those in `away`, load these, and run the commands `setup`.
+
+    `path` is searched before the site's folders.
+    """
     if modules.name == "none":
         return ()
     lines = [*reset_lines(modules), *unload_lines(modules, away)]
@@ -66,4 +76,19 @@ def module_lines(
         if name.startswith("/"):  # a path of a modulefile, which may have been removed
             lines.append(bash('[ -e %s ] || stop "there is no modulefile %s"', name, quote_inside(name)))
         lines.append(bash("module load %s", name))
-    return tuple(lines)
+    return (*lines, *(words(command.split(" ")) for command in setup))
+
+
+def provided_lines(site: Site, arch: Arch, modules: tuple[str, ...] = ()) -> tuple[Code, ...]:
+    """The lines that load TensorFlow of the site itself, or the user's `modules` of the site instead.
+
+    The commands of the profile belong to its own modules, and to other versions of these.
+    """
+    names = {name.rpartition("/")[0] for name in arch.provided}
+    same = not modules or any(name in arch.provided or name.rpartition("/")[0] in names for name in modules)
+    return module_lines(
+        site.modules,
+        modules or arch.provided,
+        away=arch.provided_unload,
+        setup=arch.provided_setup if same else (),
+    )

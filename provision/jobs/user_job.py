@@ -259,6 +259,13 @@ def with_launcher(site: Site, arch: Arch, name: LauncherName | None) -> Arch:
     """
     if name is None or name == arch.launcher.name:
         return arch
+    if arch.launcher_only:
+        source = site.source(f"archs.{arch.name}.launcher_only")
+        raise ConfigError(
+            f"site `{site.name}` starts ranks only with `{arch.launcher.name}`, not with `{name}`",
+            evidence=[f"`archs.{arch.name}.launcher_only` in `{site.origin}`" + (f" ({source})" if source else "")],
+            hint="leave `--launcher` out",
+        )
     known = LAUNCHERS[site.scheduler.name]
     family = FAMILIES.get(name)
     if name not in known or (family is not None and family != arch.mpi.family):

@@ -10,7 +10,7 @@ import textwrap
 from dataclasses import dataclass, replace
 
 from provision.errors import ConfigError
-from provision.jobs.script import forget_line, header, meanings, module_lines
+from provision.jobs.script import forget_line, header, meanings, module_lines, provided_lines
 from provision.jobs.user_job import Decision, UserJob, decide, unstaged
 from provision.jobs.user_job_checks import refuse_user_job
 from provision.launch.launchers import RANK_VARIABLES, launch_argv, node_argv
@@ -80,6 +80,8 @@ class Script:
     container: Container | None = None
     image: str | None = None
     cuda_home: Code | None = None
+    library_path: Code | None = None
+    """The value of LD_LIBRARY_PATH that the job sets; our modulefile sets its own, and a container has one inside."""
     notes: tuple[str, ...] = ()
     watched_by_ranks: bool = False
     """Whether the ranks record the load of the GPUs of their nodes; without a launcher the job script does."""
@@ -139,6 +141,7 @@ def make_script(job: UserJob) -> Script:
         container=container,
         image=image,
         cuda_home=shell_path(cuda, unset_is_empty=True) if cuda else None,
+        library_path=_library_path(job.arch) if runtime == "modules" and job.arch.library_path else None,
         notes=_notes(decision),
         watched_by_ranks=job.watch_gpus and not _without_launcher(decision),
         reverses_gpus=_reverses_gpus(decision),
@@ -179,6 +182,11 @@ def _notes(decision: Decision) -> tuple[str, ...]:
     if job.arch.gpu and not job.use_gpu:
         kind = "" if decision.nodes is job.arch else f", on nodes of arch `{decision.nodes.name}`"
         notes.append(f"Without GPUs, for a shorter wait in the queue{kind}. Leave `--no-gpu` out to use GPUs.")
+    least = decision.nodes.job.least_gpu_use
+    if least and shape.gpus_per_node:
+        rule = f"The site cancels a job that uses its GPUs less than {least} % of the time"
+        fewer = "begin with `--gpus 1`, and " if shape.gpus_per_node > 1 else ""
+        notes += textwrap.wrap(f"{rule}: {fewer}see what `--watch-gpus` records.", 118, break_on_hyphens=False)
     if strategy.note:
         notes += textwrap.wrap(f"{strategy.status} here: {strategy.note}.", 118)
     advice = unstaged(job, shape)
@@ -208,10 +216,11 @@ def _loaded(job: UserJob, runtime: Runtime) -> tuple[str, ...]:
 
 def _load_lines(job: UserJob, runtime: Runtime) -> tuple[Code, ...]:
     """The lines that unload all modules as the site does it, then load exactly the modules of this runtime."""
-    arch = job.arch
-    away = arch.provided_unload if runtime == "modules" else arch.unload
+    modules = _modules(job, runtime)
+    if runtime == "modules":
+        return provided_lines(job.site, job.arch, modules)
     path = (job.modulepath,) if runtime == "venv" else ()
-    return module_lines(job.site.modules, _modules(job, runtime), away=away, path=path)
+    return module_lines(job.site.modules, modules, away=job.arch.unload, path=path)
 
 
 def _modules(job: UserJob, runtime: Runtime) -> tuple[str, ...]:
@@ -309,6 +318,7 @@ def _rank_variables(
         (True, RANK_VARIABLES_OF_EVERY_JOB),
         (job.kind in PLUGINS, ("PYTHONPATH",)),
         (sets_xla_flags, ("XLA_FLAGS",)),
+        (bool(job.arch.library_path) and decision.runtime != "container", ("LD_LIBRARY_PATH",)),
         (bool(files.scratch), ("TFDS_DATA_DIR", "TFHUB_CACHE_DIR")),
         (bool(files.temporary), ("TMPDIR",)),
         (job.kind == "mirrored", ("PROVISION_REPLICAS",)),
@@ -379,10 +389,17 @@ def _contained(job: UserJob, container: Container, program: list[str]) -> list[s
     for number in range(1, len(job.overlays) + 1):
         argv += ["--overlay", bash('"$own_overlay_%s:ro"', str(number))]
     argv += ["--bind", Code('"$bind"'), Code('"$image"')]
-    if container.setup:
-        source = bash('source %s && exec "$@"', shell_path(container.setup))
-        return [*argv, "/bin/bash", "-c", quote_sh(source), "bash", *program]
+    # Apptainer has no variable that puts folders before those of LD_LIBRARY_PATH in the image.
+    before = [bash("export LD_LIBRARY_PATH=%s", _library_path(job.arch))] if job.arch.library_path else []
+    before += [bash("source %s", shell_path(container.setup))] if container.setup else []
+    if before:
+        start = Code(" && ").join((*before, Code('exec "$@"')))
+        return [*argv, "/bin/bash", "-c", quote_sh(start), "bash", *program]
     return [*argv, *program]
+
+
+def _library_path(arch: Arch) -> Code:
+    return bash('%s"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"', ":".join(arch.library_path))
 
 
 def leaves_omp(script: Script) -> bool:

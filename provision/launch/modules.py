@@ -13,7 +13,7 @@ from provision.knowledge.index_settings import is_installer_setting
 from provision.knowledge.srun_variables import OF_A_STEP
 from provision.knowledge.toolchains import generation
 from provision.knowledge.versions import release
-from provision.model.quoting import Code, bash
+from provision.model.quoting import Code, bash, words
 from provision.profile.module_system import ModuleSystem
 
 # Variables of a user's shell that would change the result of a build. The index settings of pip and uv are kept: a site
@@ -147,8 +147,9 @@ def load_script(
     extra_path: Sequence[str] = (),
     last: Code = PRINT_ENVIRON,
     unload: Sequence[str] = (),
+    setup: Sequence[str] = (),
 ) -> Code:
-    """Bash that resets the modules, unloads `unload`, loads exactly `modules` in order, and ends with the command `last`.
+    """Bash that resets the modules, unloads `unload`, loads exactly `modules` in order, runs `setup`, and ends with `last`.
 
     `last` prints the environment by default. A module of `unload` that is not loaded is not an error. `extra_path` holds
     modulepaths that come before those of the site. Both module systems report a failed load with their exit code; the
@@ -169,7 +170,7 @@ def load_script(
         lines.append(bash("module load %s || { %s; }", module, failed))
         if not module.startswith("/"):
             lines.append(bash('case ":$LOADEDMODULES:" in *:%s:*|*:%s/*) ;; *) %s;; esac', module, module, failed))
-    return LINES.join((*lines, last, NOTHING))
+    return LINES.join((*lines, *(words(command.split(" ")) for command in setup), last, NOTHING))
 
 
 def find_newest_module(wanted: str, available: Sequence[str]) -> str | None:

@@ -10,7 +10,7 @@ from provision.model.facts import Facts, GpuFacts, Interpreter
 from provision.model.layout import EnvironmentId
 from provision.model.modulefile import Modulefile
 from provision.model.request import Request
-from provision.planning.identity import gpu_of, loaded_environ
+from provision.planning.identity import gpu_of, library_path, loaded_environ
 
 # What users search the modules for. The other packages of a lock would only make `module avail` long.
 SEARCHED = (
@@ -52,7 +52,11 @@ def modulefile(
         prefix=prefix,
         modules=facts.modules,
         unload=request.arch.unload,
-        prepend=(*construction.prepend, *((("PATH", images),) if request.arch.deliver == "image" else ())),
+        prepend=(
+            *construction.prepend,
+            *((("PATH", images),) if request.arch.deliver == "image" else ()),
+            *library_path(request.arch),
+        ),
         environ=(
             *construction.environ,
             ("PROVISION_ENVIRONMENT", str(environment)),

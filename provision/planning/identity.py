@@ -12,6 +12,7 @@ from provision.model.layout import EnvironmentId
 from provision.model.plan import fingerprint
 from provision.model.request import Request
 from provision.planning.math_library import library_environ
+from provision.profile.arch import Arch
 from provision.profile.stack import BACKENDS
 
 # Raised when the steps change in a way that makes a different environment of the same inputs.
@@ -45,6 +46,7 @@ def identity(request: Request, facts: Facts, python: Interpreter, draft: Draft) 
             f"{name}={shlex.quote(value)}" for name, value in loaded_environ(request, facts)
         ),
         **({"deliver": " ".join(("image", *arch.deliver_with))} if arch.deliver == "image" else {}),
+        **dict(library_path(arch)),
         **_gpu_parts(request, gpu_of(request, facts)),
         **draft.identity,
     }
@@ -71,6 +73,11 @@ def loaded_environ(request: Request, facts: Facts) -> tuple[tuple[str, str], ...
         *(pair for pair in of_gpu if pair[0] not in own),
         *arch.environ,
     )
+
+
+def library_path(arch: Arch) -> tuple[tuple[str, str], ...]:
+    """What the modulefile puts in front of LD_LIBRARY_PATH; empty if the profile names no folders."""
+    return (("LD_LIBRARY_PATH", ":".join(arch.library_path)),) if arch.library_path else ()
 
 
 def _gpu_parts(request: Request, gpu: GpuFacts | None) -> dict[str, str]:

@@ -11,6 +11,7 @@ from provision.launch.modules import reset_lines, unload_lines
 from provision.launch.rank_threads import module_environ
 from provision.model.facts import GpuFacts
 from provision.model.quoting import bash
+from provision.planning.identity import library_path
 from provision.planning.math_library import library_environ
 from provision.profile.arch import Arch
 from provision.profile.site import Site
@@ -42,7 +43,13 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
         "threads": _threads(site, arch, stack),
         "module sets": tuple(
             f"{name}={value}"
-            for name, value in (*library_environ(arch, stack), *stack.environ, *module_environ(arch), *arch.environ)
+            for name, value in (
+                *library_environ(arch, stack),
+                *stack.environ,
+                *module_environ(arch),
+                *arch.environ,
+                *library_path(arch),
+            )
         ),
         "job": directives,
         "strategies": tuple(

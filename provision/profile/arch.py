@@ -11,7 +11,7 @@ from provision.profile.job import Job
 from provision.profile.launcher import Launcher
 from provision.profile.mpi import Mpi
 from provision.profile.node import Node
-from provision.profile.patterns import NAME, Module, Name
+from provision.profile.patterns import NAME, Command, Folder, Module, Name
 from provision.profile.proof import ProofSettings
 from provision.profile.queue import Queue
 from provision.profile.reader import Environ, Mark, Named, Reader
@@ -35,8 +35,10 @@ class Arch:
 
     `stack` is the stack to build for this arch if it is not the site's: GPUs need another TensorFlow.
     `unload` are the modules to unload before `modules` are loaded. `provided` are the modules with which the site itself
-    provides TensorFlow and Horovod, and `provided_unload` those to unload before them. Our modulefile sets `environ`;
-    `build_environ` is set only while something is compiled.
+    provides TensorFlow and Horovod, `provided_unload` those to unload before them, and `provided_setup` the commands after
+    them (`conda activate`). Our modulefile sets `environ`; `build_environ` is set only while something is compiled.
+    `library_path` are the folders that the program finds libraries in before others (`LD_LIBRARY_PATH`), as a plug-in of NCCL.
+    `launcher_only`: the site warns of all other launchers.
     `math` is the library with which TensorFlow must compute on its CPUs, or None if any is right.
     `gpus_reversed`: the last GPU is the nearest to the first cores, so ranks take GPUs from the end.
     `deliver`: ranks read the files of an environment, or mount one image of it. `deliver_with` are the words of the site's own
@@ -51,12 +53,15 @@ class Arch:
     compiler: Compiler
     mpi: Mpi
     launcher: Launcher
+    launcher_only: bool = False
     job: Job
     proof: ProofSettings
     environ: Environ = ()
+    library_path: tuple[Folder, ...] = ()
     unload: tuple[Module, ...] = ()
     provided: tuple[Module, ...] = ()
     provided_unload: tuple[Module, ...] = ()
+    provided_setup: tuple[Command, ...] = ()
     build_environ: Environ = ()
     node: Node | None = None
     threads: Threads

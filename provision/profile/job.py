@@ -16,7 +16,8 @@ class Job:
 
     `exclusive` requests whole nodes. `cpus_per_task` (0: not set) is also passed to the launcher, which does not inherit it.
     `constraint` selects the kind of node: `--constraint` of Slurm, a part of `select` of PBS, `--attrs` of Cobalt.
-    `memory` is for one CPU (`8G`; G is GiB, 2³⁰ bytes), also if jobs at the site request it for a node.
+    `memory` is for one CPU (`8G`; G is GiB, 2³⁰ bytes), also if jobs at the site request it for a node. `least_gpu_use` is
+    the percentage of use of its GPUs below which the site cancels a job (0: it does not).
     """
 
     time: Time = "01:00:00"
@@ -29,3 +30,4 @@ class Job:
     options: tuple[Option, ...] = ()
     filesystems: tuple[Name, ...] = ()
     memory: Annotated[str, MEMORY] | None = None
+    least_gpu_use: Count = 0

@@ -24,6 +24,10 @@ def describe(pattern: re.Pattern[str]) -> str:
 
 NAME = form(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", "of a name: letters, digits and `_ . + -`, without blanks")
 MODULE = form(r"[A-Za-z0-9_./+][A-Za-z0-9_./+@=:-]*", "of a module, such as `gcc/12.2.0`")
+# Words that bash takes as they are.
+COMMAND = form(
+    r"[A-Za-z0-9_./@%+:=,-]+(?: [A-Za-z0-9_./@%+:=,-]+)*", "of a command of plain words, such as `conda activate`"
+)
 OPTION = form(r"-[^\x00-\x1f]+", "of an option, such as `--export=ALL`")
 TIME = form(r"([0-9]+-)?[0-9]+(:[0-9]{2}){0,2}", "of a time, such as `00:30:00` or `2-00:00:00`")
 # A path that a shell on the site's nodes expands: it may contain `$NAME` and `${NAME}`, but nothing else special to a shell.
@@ -32,10 +36,13 @@ SHELL_PATH = form(
     r"(?:[A-Za-z0-9_./@%+:=-]|\$[A-Za-z_][A-Za-z0-9_]*(?![A-Za-z0-9_])|\$\{[A-Za-z_][A-Za-z0-9_]*\})+",
     "of a path: letters, digits, `_ . / @ % + : = -` and variables such as `$USER`",
 )
+FOLDER = form(r"/[A-Za-z0-9_./@%+=-]*", "of a folder, such as `/opt/nccl/lib`: letters, digits and `_ . / @ % + = -`")
 MEMORY = form(r"[1-9][0-9]*[MGT]", "of an amount of memory, such as `4G`")
 Name = Annotated[str, NAME]
 Module = Annotated[str, MODULE]
 Option = Annotated[str, OPTION]
+Command = Annotated[str, COMMAND]
+Folder = Annotated[str, FOLDER]
 Time = Annotated[str, TIME]
 ShellPath = Annotated[str, SHELL_PATH]
 # Control characters, ends of lines and paragraphs, marks that reverse the order in which a text is shown, and halves of

@@ -31,7 +31,7 @@ class Queue:
     `times` are the limits for jobs of up to this many nodes, the smallest number first; `time` is that of larger jobs. `qos`: it
     is a QOS beside the partition of `[archs.<arch>.job]`, not a partition. `constraint` selects its nodes instead of the
     constraint of `[archs.<arch>.job]`. `run_with` are words before the program of each rank: on nodes in another memory mode,
-    `numactl`.
+    `numactl`. `shared`: jobs get parts of its nodes, at a site that gives whole ones.
     """
 
     name: str
@@ -42,6 +42,7 @@ class Queue:
     run_with: tuple[str, ...] = ()
     qos: bool = False
     times: Annotated[tuple[tuple[int, str], ...], Via(tuple[UpTo, ...], sorted_times)] = ()
+    shared: bool = False
 
     def add_faults(self, table: Reader) -> None:
         """Record a largest job that is smaller than the smallest."""

@@ -30,6 +30,7 @@ STARTS_IN_SUBMIT_FOLDER = True
 PREFIX = "#COBALT"
 BENDING = ("COBALT_JOB", "COBALT_PART", "COBALT_NODE", "ALPS_", "PMI_")
 STEADY: tuple[str, ...] = ()
+OF_JOB = "-$jobid"
 ARRAY: tuple[str, str] | None = None
 ARRAY_EXAMPLE = ""
 CAN_REQUEUE = False
@@ -56,8 +57,11 @@ REASONS = {
 
 
 def output_path(jobs: str, name: str) -> str:
-    """The prefix of a job's output files: Cobalt appends `.output`, `.error` and `.cobaltlog`."""
-    return f"{jobs}/{name}"
+    """The prefix of a job's output files, to which Cobalt appends `.output`, `.error` and `.cobaltlog`.
+
+    Cobalt replaces `$jobid` (qsub(1), `-O`). Without that, the output of all jobs with one name goes to one file.
+    """
+    return f"{jobs}/{name}{OF_JOB}"
 
 
 def directives(batch: Batch) -> tuple[Directive, ...]:
@@ -70,7 +74,10 @@ def directives(batch: Batch) -> tuple[Directive, ...]:
         attributes.append(f"filesystems={','.join(batch.filesystems)}")
     options: list[tuple[str, str]] = [
         (f"--jobname {batch.name}", "the job's name in the queue"),
-        (f"-O {plain(batch.output)}", "prefix of the .output, .error and .cobaltlog files"),
+        (
+            f"-O {plain(batch.output.removesuffix(OF_JOB))}{OF_JOB}",
+            "prefix of the .output, .error and .cobaltlog files",
+        ),
         (f"-n {batch.nodes}", "number of nodes"),
         (f"-t {to_clock(to_seconds(batch.time))}", "time limit, after which the scheduler ends the job"),
     ]

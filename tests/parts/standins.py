@@ -108,7 +108,7 @@ if asked.time is None:
     sys.exit("'time' not provided")
 if asked.nodecount is None:
     sys.exit("'nodecount' not provided")
-prefix = os.path.join(os.getcwd(), asked.outputprefix)
+prefix = os.path.join(os.getcwd(), asked.outputprefix.replace("$jobid", "77"))
 if not os.path.isdir(os.path.dirname(prefix)):
     sys.exit("directory %s does not exist" % prefix)
 # Not Cobalt's: what the site adds.

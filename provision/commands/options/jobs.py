@@ -170,7 +170,7 @@ COMMANDS = (
         account(),
         *QUEUE,
         run="job.prepare:run_image",
-        examples=("job image --site sigma2-olivia --account nn1234k",),
+        examples=("job image --site sigma2-olivia --arch accel --account nn1234k",),
     ),
     subverb(
         "job overlay",

@@ -97,7 +97,7 @@ def _create_on_modules(args: argparse.Namespace, folder: str, site: Site, arch: 
     """
     from pathlib import Path
 
-    from provision.jobs.script import module_lines
+    from provision.jobs.script import provided_lines
     from provision.machine.install import make_own_venv
     from provision.machine.probes.provided import provided_python
     from provision.model.own_venv import Beneath
@@ -135,7 +135,7 @@ def _create_on_modules(args: argparse.Namespace, folder: str, site: Site, arch: 
         f"made {folder} on the modules {names}: {len(packages)} packages",
         "",
         "use it, in this order:",
-        *(f"  {line}" for line in module_lines(site.modules, arch.provided, away=arch.provided_unload)),
+        *(f"  {line}" for line in provided_lines(site, arch)),
         f"  {bash('source %s', f'{folder}/bin/activate')}",
         "  pip install PACKAGE",
         "",

@@ -66,8 +66,9 @@ class Probes:
             message = f"the module system's init file `{init}` does not exist"
             hint = f"set `modules.init` in `{origin}`; search with `ls /usr/share/*/init/bash /usr/share/*/*/init/bash`"
             raise MissingError("missing", message, hint, [])
+        setup = arch.provided_setup if self.key == "provided" else ()
         try:
-            return environment_after(load_script(system, arch.modules, unload=arch.unload), clean)
+            return environment_after(load_script(system, arch.modules, unload=arch.unload, setup=setup), clean)
         except CommandError as error:
             failed = failed_module(error.evidence)
             if not failed:

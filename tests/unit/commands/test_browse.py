@@ -40,7 +40,7 @@ def test_a_site_is_shown_with_what_a_user_chooses_from(capsys: Captured) -> None
         "name": "h200",
         "target": "sapphirerapids",
         "gpus_per_node": 8,
-        "stack": "tensorflow-2.15.1",
+        "stack": "tensorflow-2.21.0",
     }
 
 

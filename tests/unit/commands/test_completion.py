@@ -148,7 +148,7 @@ TYPED = [
     ("provision job hor\t--ran\t4", "job horovod --ranks-per-node 4"),
     ("provision list --site nyu-t\t", "list --site nyu-torch"),
     ("provision list --site=nyu-t\t", "list --site=nyu-torch"),
-    ("provision plan --site nyu-torch --arch h\t", "plan --site nyu-torch --arch h200"),
+    ("provision plan --site nyu-torch --arch l\t", "plan --site nyu-torch --arch l40s"),
     ("provision show nat\t", f"show {ENVIRONMENT}"),
     ("provision job single --runtime cont\t", "job single --runtime container"),
 ]

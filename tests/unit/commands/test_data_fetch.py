@@ -70,7 +70,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str) -> str:
         "imdb": (row("imdb.npz", "mnist.npz", b"other"),),
     }
     monkeypatch.setattr(tables, "read_keras_files", lambda: table)
-    return site_file(tmp_path, "sigma2-saga")
+    return site_file(tmp_path, "sigma2-saga", ('compute = "proxy"', 'compute = "no"'))
 
 
 def fetch(capsys: pytest.CaptureFixture[str], *words: str, code: int = 0) -> tuple[dict[str, object], str]:

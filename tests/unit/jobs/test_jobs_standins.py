@@ -81,7 +81,7 @@ def test_a_polaris_job_runs_with_stand_ins_of_pbs_and_mpiexec(tmp_path: Path) ->
     for one in ranks:
         environ = one["environ"]
         assert (environ["OMP_NUM_THREADS"], environ["TMPDIR"]) == ("8", "/tmp")
-        assert environ["XLA_FLAGS"] == "--xla_gpu_cuda_data_dir=/site/cuda"
+        assert environ["XLA_FLAGS"] == "--xla_gpu_cuda_data_dir=/soft/compilers/cudatoolkit/cuda-12.9.1"
         assert environ["VIRTUAL_ENV"] == "/site/env"
         assert "SECRET" not in environ
         assert one["words"] == ["--say", "it's"]
@@ -102,7 +102,7 @@ def test_a_theta_job_exports_its_variables_and_aprun_forwards_them(tmp_path: Pat
     path.chmod(0o755)
     done = place.submit(path)
     assert (done.returncode, done.stdout) == (0, "77\n"), done.stderr
-    said = (place.folder / "horovod-knl.output").read_text()
+    said = (place.folder / "horovod-knl-77.output").read_text()
     ranks = place.ranks("77")
     assert len(ranks) == 2, said
     for one in ranks:

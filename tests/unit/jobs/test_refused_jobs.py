@@ -26,7 +26,7 @@ from provision.profile.strategy import StrategyName
 Refused = tuple[str, str, StrategyName, dict[str, Any]]
 SAGA, POLARIS, THETA = ("sigma2-saga", "accel"), ("alcf-polaris", "gpu"), ("alcf-theta", "knl")
 CORI, GREENE = ("nersc-cori", "knl"), ("nyu-greene", "gpu")
-MPIRUN = with_launcher(profile("sigma2-saga"), profile("sigma2-saga").arch("accel"), "mpirun")
+MPIRUN = with_launcher(profile("nyu-greene"), profile("nyu-greene").arch("gpu"), "mpirun")
 NO_MODULES = dataclasses.replace(profile("sigma2-saga").arch("normal"), provided=())
 WRONG = {"account": None, "nodes": 2, "time": "15-0", "image": "a b.sif", "watch_gpus": True, "use_gpu": False}
 REFUSED: tuple[Refused, ...] = (
@@ -43,7 +43,7 @@ REFUSED: tuple[Refused, ...] = (
     (*SAGA, "horovod", {"nodes": 8}),
     (*SAGA, "horovod", {"ranks_per_node": 8}),
     (*SAGA, "horovod", {"cpus": 7}),
-    (*SAGA, "multiworker", {"arch": MPIRUN}),
+    (*GREENE, "multiworker", {"arch": MPIRUN}),
     (*POLARIS, "multiworker", {}),
     (*THETA, "multiworker", {}),
     (*THETA, "horovod", {"nodes": 9}),

@@ -7,10 +7,12 @@ import dataclasses
 import pytest
 
 from golden_files import Words, slurm_site
+from parts.profiles import profile
 from provision.errors import ConfigError
 from provision.jobs.scheduler_request import batch_for, side_batch
 from provision.model.shape import Shape
 from provision.profile.arch import Arch
+from provision.profile.queue import Queue
 from provision.profile.site import Site
 
 SHAPE = Shape(nodes=2, ranks_per_node=3, cpus_per_rank=4, gpus_per_node=0)
@@ -27,7 +29,7 @@ def site_whose_job_says(**changes: object) -> tuple[Site, Arch]:
     ("said", "partition", "qos"),
     [
         ({"partition": "p", "qos": None}, "asked", None),
-        ({"partition": "p", "qos": "q"}, "asked", "q"),
+        ({"partition": "p", "qos": "q"}, "asked", None),  # the default QOS belongs to the default partition
         ({"partition": None, "qos": "q"}, None, "asked"),
         ({"partition": None, "qos": None}, "asked", None),
     ],
@@ -42,6 +44,14 @@ def test_a_queue_is_a_qos_if_the_profile_has_a_qos_and_no_partition(
     assert (side.partition, side.qos) == (partition, qos)
 
 
+def test_a_queue_can_give_parts_of_nodes_at_a_site_of_whole_nodes() -> None:
+    site, arch = site_whose_job_says(exclusive=True)
+    shared = Queue(name="shared", least_nodes=1, most_nodes=None, time=None, shared=True)
+    arch = dataclasses.replace(arch, queues=(shared, dataclasses.replace(shared, name="other", shared=False)))
+    found = {name: batch_for(site, arch, SHAPE, name="x", queue=name).exclusive for name in (None, "shared", "other")}
+    assert found == {None: True, "shared": False, "other": True}
+
+
 def test_a_preparing_job_uses_a_part_of_one_node(words: Words) -> None:
     site, arch = site_whose_job_says(exclusive=True)
     batch = side_batch(site, arch, "x", time="10", cpus=3, account="a", queue=None)
@@ -49,3 +59,22 @@ def test_a_preparing_job_uses_a_part_of_one_node(words: Words) -> None:
     with pytest.raises(ConfigError, match="soon") as caught:
         side_batch(site, arch, "x", time="soon", cpus=3, account=None, queue=None)
     words("job", "\n".join(caught.value.to_lines()))
+
+
+def test_a_preparing_job_requests_a_gpu_only_where_all_nodes_of_its_family_have_them() -> None:
+    found = {}
+    for name, arch in (
+        ("sigma2-olivia", "accel"),
+        ("sigma2-saga", "a100"),
+        ("nyu-torch", "a100"),
+        ("alcf-polaris", "gpu"),
+    ):
+        site = profile(name)
+        batch = side_batch(site, site.arch(arch), "x", time="00:10:00", cpus=1, account="a", queue=None)
+        found[name] = (batch.partition or batch.constraint, batch.gpus_per_node)
+    assert found == {
+        "sigma2-olivia": ("accel", 1),  # its other nodes are x86_64
+        "sigma2-saga": ("normal", 0),
+        "nyu-torch": (None, 0),
+        "alcf-polaris": ("debug", 0),
+    }

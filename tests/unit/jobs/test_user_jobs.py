@@ -32,6 +32,7 @@ ALL = tuple((name, arch, kind) for name, arch in ARCHS for kind in STRATEGIES)
 REFUSED = {("alcf-theta", "knl", "multiworker"), ("alcf-polaris", "gpu", "multiworker")}
 TOO_OLD = {("nersc-cori", "haswell", "multiworker"), ("nersc-cori", "knl", "multiworker")}
 WRITTEN = tuple(one for one in ALL if one not in REFUSED | TOO_OLD)
+OTHER_CPU = ("a100", "accel")  # than the nodes without GPUs of their sites
 EXAMPLE = "$CRAYPE_ML_PLUGIN_BASEDIR/examples/tf_mnist/mnist.py"
 STAGED = {"nodes": 32, "stage_in": "/global/cscratch1/sd/ada/mnist"}
 # The golden files of other runtimes and of options, by their names behind the kind.
@@ -72,7 +73,7 @@ def test_bash_and_shellcheck_find_no_fault_in_any_script(shellcheck: str, tmp_pa
     asked += [job(name, arch, kind, **options) for name, arch, kind, _, options in WITH_OPTIONS]
     runtimes = [(*one, options) for *one, _, options in WITH_OPTIONS if "runtime" in options]
     asked += [job(name, arch, kind, **options, **more) for name, arch, kind, options in runtimes]
-    asked += [job(name, arch, "single", use_gpu=False, **more) for name, arch in ARCHS if arch != "a100"]
+    asked += [job(name, arch, "single", use_gpu=False, **more) for name, arch in ARCHS if arch not in OTHER_CPU]
     asked.append(job("alcf-theta", "knl", "horovod", queue="debug-flat-quad", **more))
     asked += [job("alcf-theta", "knl", "cray-ml-plugin", script=script, **more) for script in (EXAMPLE, "train.py")]
     paths = []

@@ -190,14 +190,14 @@ def test_the_burst_buffer_has_the_size_that_the_user_asks_for() -> None:
 
 
 def test_a_launcher_must_fit_the_scheduler_and_the_mpi(words: Words) -> None:
-    site = profile("sigma2-saga")
-    arch = with_launcher(site, site.arch("accel"), "mpirun")
-    text = render_user_job(job("sigma2-saga", "accel", "horovod", arch=arch))
+    site = profile("nyu-greene")
+    arch = with_launcher(site, site.arch("gpu"), "mpirun")
+    text = render_user_job(job("nyu-greene", "gpu", "horovod", arch=arch, runtime="venv", image=None, use_overlay=True))
     assert launched(text)[0].startswith("mpirun -np 8 --map-by ppr:4:node --bind-to none -x ")
-    assert with_launcher(site, site.arch("accel"), "srun") is site.arch("accel")
+    assert with_launcher(site, site.arch("gpu"), "srun") is site.arch("gpu")
     for name in ("mpiexec", "aprun", "mpiexec-pals"):
-        with pytest.raises(ConfigError, match=rf"`{name}` .*`accel`") as caught:
-            with_launcher(site, site.arch("accel"), name)  # type: ignore[arg-type]
+        with pytest.raises(ConfigError, match=rf"`{name}` .*`gpu`") as caught:
+            with_launcher(site, site.arch("gpu"), name)  # type: ignore[arg-type]
         assert "`--launcher srun`" in str(caught.value.hint)
         words("job", "\n".join(caught.value.to_lines()))
 
@@ -222,6 +222,12 @@ def test_only_jobs_of_horovod_load_the_module_of_horovod() -> None:
 def test_a_test_without_gpus_has_the_cpus_of_one_gpu_where_nodes_are_shared() -> None:
     assert "#SBATCH --cpus-per-task=6" in directives(("sigma2-saga", "accel", "single"), use_gpu=False)
     assert "#SBATCH --cpus-per-task=40" in directives(("sigma2-saga", "normal", "single"))
+def test_a_launcher_of_which_the_site_warns_is_refused_with_the_page(words: Words) -> None:
+    site = profile("sigma2-saga")
+    assert with_launcher(site, site.arch("accel"), "srun") is site.arch("accel")
+    with pytest.raises(ConfigError) as caught:
+        with_launcher(site, site.arch("accel"), "mpirun")
+    words("job", "\n".join(caught.value.to_lines()))
 
 
 def test_an_extra_directive_is_given_with_or_without_its_first_word() -> None:

@@ -14,11 +14,10 @@ from parts.cli import call
 
 PAGES = Path(__file__).parent / "pages"
 SITES = {"cori": "nersc-cori", "saga": "sigma2-saga", "ml-dist": "local", "theta": "alcf-theta", "greene": "nyu-greene"}
-MNIST = ("mnist.py:6 downloads", "mnist.py:13 softmax-twice")
-TWO_GPUS = ("two_gpus.py:6 downloads", "two_gpus.py:11 softmax-twice")
+MNIST = ("mnist.py:13 softmax-twice",)
+TWO_GPUS = ("two_gpus.py:11 softmax-twice",)
 EIGHT_GPUS = (
     "horovod.py:4 not-distributed",
-    "horovod.py:13 downloads",
     "horovod.py:14 dataset-unused",
     "horovod.py:17 softmax-twice",
     "horovod.py:19 never-called",

@@ -169,7 +169,7 @@ def test_a_container_site_needs_its_program_and_files(
 
 
 def test_an_image_of_a_registry_is_looked_for_where_jobs_use_it(tmp_path: Path, words: Words) -> None:
-    site = profile("sigma2-olivia")
+    site = dataclasses.replace(profile("sigma2-olivia"), runtimes=("container",))
     assert "was not checked" in look_at_container(site)[1].message, "it is in the folder of the submission"
     site = dataclasses.replace(site, files=dataclasses.replace(site.files, scratch=str(tmp_path)))
     _, image = look_at_container(site)
@@ -177,4 +177,4 @@ def test_an_image_of_a_registry_is_looked_for_where_jobs_use_it(tmp_path: Path, 
     assert f"`{tmp_path}/images/tensorflow-25.02-tf2-py3.sif`" in image.message
     words("doctor", image.message)
     assert "`provision job image --site sigma2-olivia --arch accel`" in str(image.hint)
-    assert look_at_container(profile("sigma2-saga")) == ()
+    assert look_at_container(profile("alcf-polaris")) == ()

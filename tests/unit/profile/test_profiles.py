@@ -19,14 +19,14 @@ from provision.schedulers import scheduler_for
 
 WANTED = {
     "nersc-cori": ["haswell", "knl"],
-    "sigma2-saga": ["normal", "accel", "a100"],
+    "sigma2-saga": ["normal", "hugemem", "accel", "a100"],
     "generic-slurm": ["cpu", "gpu"],
     "alcf-theta": ["knl"],
     "nyu-greene": ["gpu", "cpu"],
     "nersc-perlmutter": ["cpu", "gpu"],
     "alcf-polaris": ["gpu"],
-    "sigma2-olivia": ["accel"],
-    "nyu-torch": ["h200", "l40s", "cpu"],
+    "sigma2-olivia": ["accel", "cpu"],
+    "nyu-torch": ["h200", "h100", "a100", "l40s", "rtx6000", "cpu"],
 }
 OUR_OWN_KEYS = ("name", "extends", "title", "root", "stack", "sources.")
 

@@ -20,19 +20,30 @@ class PyHorovod(Package):
     variant("cuda", default=False, description="operations on GPUs, with NCCL")
     variant("mpi", default="site", values=("site", "wheel"), description="the site's MPI, or one from a wheel of the lock")
 
+    patch("patches/0001-xla-source-for-gpu-only.patch", when="^py-tensorflow@2.21.0")  # tensorflow: compile the XLA operations only if they can register and compile
     patch("patches/0002-standard-headers.patch")  # common: include the standard headers that the sources use
     patch("patches/0003-gloo-cmake-4.patch")  # gloo: a CMake policy version that CMake 4 still accepts
-    patch("patches/0004-plain-number-momentum.patch", when="^py-tensorflow@2.11.1,2.15.1")  # keras callbacks: no momentum correction if the momentum is a plain number
-    patch("patches/0005-keras2-load-keras-file.patch", when="^py-tensorflow@2.15.1")  # keras: load a `.keras` file with an optimizer that averages
+    patch("patches/0004-plain-number-momentum.patch", when="^py-tensorflow@2.11.1,2.13.1,2.15.1,2.21.0")  # keras callbacks: no momentum correction if the momentum is a plain number
+    patch("patches/0005-keras2-load-keras-file.patch", when="^py-tensorflow@2.13.1,2.15.1,2.21.0")  # keras: load a `.keras` file with an optimizer that averages
     patch("patches/0006-keras2-apply-gradients-averages.patch")  # keras: apply_gradients averages gradients that are not averaged yet
     patch("patches/0007-refuse-other-optimizers.patch")  # keras: refuse an optimizer whose gradients would not be averaged
     patch("patches/0008-pass-op-and-groups.patch")  # tensorflow: pass op and groups to the Keras optimizer
-    patch("patches/0018-gpu-stream-from-its-handle.patch", when="+cuda ^py-tensorflow@2.15.1")  # tensorflow: ask the stream itself for its CUDA stream
+    patch("patches/0009-variable-references.patch", when="^py-tensorflow@2.21.0")  # tensorflow: references to the variables of any Keras
+    patch("patches/0010-tape-and-broadcast.patch", when="^py-tensorflow@2.21.0")  # tensorflow: tape and broadcast_variables work on the TensorFlow variable under a Keras 3 one
+    patch("patches/0011-backend-of-the-keras-in-use.patch", when="^py-tensorflow@2.21.0")  # keras: the backend of the Keras in use, and only TensorFlow's
+    patch("patches/0012-keras3-optimizer.patch", when="^py-tensorflow@2.21.0")  # keras: a distributed optimizer and load_model for Keras 3
+    patch("patches/0013-keras3-callbacks.patch", when="^py-tensorflow@2.21.0")  # keras callbacks: Keras 3
+    patch("patches/0014-keras3-elastic-state.patch", when="^py-tensorflow@2.21.0")  # tensorflow elastic: the state of Keras 3 models and optimizers
+    patch("patches/0015-keras3-sync-batch-norm.patch", when="^py-tensorflow@2.21.0")  # tensorflow: SyncBatchNormalization on Keras 3
+    patch("patches/0016-groups-by-reference.patch", when="^py-tensorflow@2.21.0")  # tensorflow: group gradients by variable, not by the name of the variable
+    patch("patches/0017-session-hook-without-estimator.patch", when="^py-tensorflow@2.21.0")  # tensorflow: BroadcastGlobalVariablesHook without the estimator
+    patch("patches/0018-gpu-stream-from-its-handle.patch", when="+cuda ^py-tensorflow@2.15.1,2.21.0")  # tensorflow: ask the stream itself for its CUDA stream
     patch("patches/0019-flatbuffers-span.patch")  # flatbuffers: make the assignment of a span compile
     patch("patches/0020-sync-batch-norm-in-eager-models.patch", when="^py-tensorflow@1.15.2")  # tensorflow: SyncBatchNormalization in a Keras model that runs eagerly
     patch("patches/0021-variable-references-before-2.2.patch", when="^py-tensorflow@1.15.2")  # tensorflow: references to variables before TensorFlow 2.2
     patch("patches/0022-runner-refuses.patch")  # runner: refuses to start anything, and opens no server
     patch("patches/0023-check-build-asks-once.patch")  # runner: --check-build asks the compiled library once, without importing a framework
+    patch("patches/0024-partial-optimizer-of-the-keras-in-use.patch", when="^py-tensorflow@2.21.0")  # keras: PartialDistributedOptimizer takes an optimizer of the Keras in use
 
     depends_on("site-compiler", type="build")
     depends_on("py-pip", type="build")

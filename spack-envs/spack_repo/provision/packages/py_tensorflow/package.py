@@ -14,17 +14,21 @@ class PyTensorflow(Package):
 
     version("1.15.2")
     version("2.11.1")
+    version("2.13.1")
     version("2.15.1")
+    version("2.21.0")
 
     variant(
         "lock",
-        default="tensorflow-2.15.1-py311",
+        default="tensorflow-2.21.0-gpu-py311",
         values=(
             "tensorflow-1.15.2-intel-py37",
             "tensorflow-2.11.1-gpu-py310",
             "tensorflow-2.11.1-py310",
+            "tensorflow-2.13.1-py311",
             "tensorflow-2.15.1-gpu-py311",
             "tensorflow-2.15.1-py311",
+            "tensorflow-2.21.0-gpu-py311",
         ),
         description="the lock of a stack for a Python, in the folder `locks` of this repository",
     )
@@ -60,6 +64,16 @@ class PyTensorflow(Package):
             "tensorflow-2.11.1-py310.txt": "bae3b4c862ce6e15406bae2af44613db77df473247f3d6333ff16eb9e3370795",
         }
 
+    with when("lock=tensorflow-2.13.1-py311"):
+        requires("@2.13.1")
+        depends_on("python@3.11", type=("build", "link", "run"))
+
+    @when("lock=tensorflow-2.13.1-py311")
+    def locks(self):
+        return {
+            "tensorflow-2.13.1-py311.txt": "bc53036b6e2ff2c702c98638db6aa664f22ed47f23d8cd766500f3c44f884754",
+        }
+
     with when("lock=tensorflow-2.15.1-gpu-py311"):
         requires("@2.15.1")
         depends_on("python@3.11", type=("build", "link", "run"))
@@ -78,6 +92,16 @@ class PyTensorflow(Package):
     def locks(self):
         return {
             "tensorflow-2.15.1-py311.txt": "01fd6ef5ff3ad1a9e64f1c853d4e6acb0dd4524a3cca41d90edb355ed1991e8e",
+        }
+
+    with when("lock=tensorflow-2.21.0-gpu-py311"):
+        requires("@2.21.0")
+        depends_on("python@3.11", type=("build", "link", "run"))
+
+    @when("lock=tensorflow-2.21.0-gpu-py311")
+    def locks(self):
+        return {
+            "tensorflow-2.21.0-gpu-py311.txt": "cb25cccca45ab32608fa0b5c8723640216febbbd78c99a96b13086eb37b79f15",
         }
 
     def read_lock(self, name, sha256):

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #COBALT --jobname provision-knl-tensorflow-2.15.1
-#COBALT -O /site/root/jobs/provision-knl-tensorflow-2.15.1
+#COBALT -O /site/root/jobs/provision-knl-tensorflow-2.15.1-$jobid
 #COBALT -n 2
 #COBALT -t 00:30:00
 #COBALT -q debug-cache-quad

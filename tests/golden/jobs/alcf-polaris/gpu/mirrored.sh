@@ -86,7 +86,7 @@ export OMP_NUM_THREADS=32
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=32
 # XLA searches for CUDA in /usr/local, but here a module provides it.
-cuda_home="${CUDA_HOME:-}"
+cuda_home="/soft/compilers/cudatoolkit/cuda-12.9.1"
 [ -n "$cuda_home" ] || stop "the modules do not set the folder of CUDA"
 export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
 # Compare this with `strategy.num_replicas_in_sync` in the training script: TensorFlow trains on fewer GPUs without a warning.

@@ -67,8 +67,9 @@ fi
 command -v module >/dev/null 2>&1 || stop "the command module is not defined by "/usr/share/lmod/lmod/init/bash
 module reset >/dev/null 2>&1 || true
 module use /soft/modulefiles
-module load conda/2024-04-29
-require_loaded conda/2024-04-29
+module load conda/2025-09-25
+conda activate
+require_loaded conda/2025-09-25
 module list # record the modules in the output
 set -u
 
@@ -93,8 +94,9 @@ export FI_CXI_DEFAULT_CQ_SIZE=131072
 export OMP_NUM_THREADS=8
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=8
+export LD_LIBRARY_PATH=/soft/libraries/aws-ofi-nccl/v1.9.1-aws/lib:/soft/libraries/hwloc/lib"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
 # XLA searches for CUDA in /usr/local, but here a module provides it.
-cuda_home="${CUDA_HOME:-}"
+cuda_home="/soft/compilers/cudatoolkit/cuda-12.9.1"
 [ -n "$cuda_home" ] || stop "the modules do not set the folder of CUDA"
 export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
 # Use one GPU, unless the scheduler has selected GPUs: TensorFlow allocates the memory of all GPUs that it sees.

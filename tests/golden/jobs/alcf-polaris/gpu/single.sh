@@ -86,7 +86,7 @@ export OMP_NUM_THREADS=8
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=8
 # XLA searches for CUDA in /usr/local, but here a module provides it.
-cuda_home="${CUDA_HOME:-}"
+cuda_home="/soft/compilers/cudatoolkit/cuda-12.9.1"
 [ -n "$cuda_home" ] || stop "the modules do not set the folder of CUDA"
 export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
 # Use one GPU, unless the scheduler has selected GPUs: TensorFlow allocates the memory of all GPUs that it sees.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #COBALT --jobname cray-ml-plugin-knl
-#COBALT -O ./cray-ml-plugin-knl
+#COBALT -O ./cray-ml-plugin-knl-$jobid
 #COBALT -n 2
 #COBALT -t 00:30:00
 #COBALT -q debug-cache-quad

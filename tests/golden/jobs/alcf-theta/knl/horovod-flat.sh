@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #COBALT --jobname horovod-knl
-#COBALT -O ./horovod-knl
+#COBALT -O ./horovod-knl-$jobid
 #COBALT -n 2
 #COBALT -t 00:30:00
 #COBALT -q debug-flat-quad

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #COBALT --jobname mirrored-knl
-#COBALT -O ./mirrored-knl
+#COBALT -O ./mirrored-knl-$jobid
 #COBALT -n 1
 #COBALT -t 00:30:00
 #COBALT -q debug-cache-quad

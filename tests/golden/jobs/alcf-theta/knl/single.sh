@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 #COBALT --jobname single-knl
-#COBALT -O ./single-knl
+#COBALT -O ./single-knl-$jobid
 #COBALT -n 1
 #COBALT -t 00:30:00
 #COBALT -q debug-cache-quad

@@ -9,7 +9,7 @@
 #SBATCH --mem=16G                              # memory on each node: 4G for each CPU
 #SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
 
-# Your own packages, in an overlay over the one with TensorFlow 2.15.1 at NYU Torch: 2 GB, 100,000 files.
+# Your own packages, in an overlay over the one with TensorFlow 2.21.0 at NYU Torch: 2 GB, 100,000 files.
 # Written by `provision job overlay --site nyu-torch --arch cpu --account tests`. Submit it with `sbatch FILE`.
 # To download its packages before the job, run `bash FILE fetch` on a login node.
 
@@ -44,10 +44,10 @@ fetch() {
     cp "$kept" "$beside/miniforge.sh"
   else
     curl --fail --location --silent --show-error --retry 3 --output "$beside/miniforge.sh" \
-      https://github.com/conda-forge/miniforge/releases/download/24.3.0-0/Miniforge3-24.3.0-0-Linux-x86_64.sh
+      https://github.com/conda-forge/miniforge/releases/download/25.3.0-3/Miniforge3-25.3.0-3-Linux-x86_64.sh
   fi
-  printf '%s  %s\n' 23367676b610de826f50f7ddc91139a816d4b59bd4c69cc9b6082d9b2e7fe8a3 "$beside/miniforge.sh" |
-    sha256sum --check --quiet || stop "the downloaded file is not the released Miniforge 24.3.0-0"
+  printf '%s  %s\n' 1b57f8cb991982063f79b56176881093abb1dc76d73fda32102afde60585b5a1 "$beside/miniforge.sh" |
+    sha256sum --check --quiet || stop "the downloaded file is not the released Miniforge 25.3.0-3"
   bash "$beside/miniforge.sh" -b -p "$beside/miniforge3"
   "$beside/miniforge3/bin/python" -m venv "$beside/tools"
   python="$beside/tools/bin/python"

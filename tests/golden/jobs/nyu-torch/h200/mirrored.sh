@@ -17,6 +17,8 @@
 # folder with
 # `provision data pull runs/JOBID --site nyu-torch`.
 # Questions about the site: hpc@nyu.edu
+# The site cancels a job that uses its GPUs less than 60 % of the time: begin with `--gpus 1`, and see what
+# `--watch-gpus` records.
 # recommended here: the multi-node page shows PyTorch only.
 
 set -euo pipefail

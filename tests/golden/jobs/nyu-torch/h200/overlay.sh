@@ -9,7 +9,7 @@
 #SBATCH --mem=16G                              # memory on each node: 4G for each CPU
 #SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
 
-# An overlay with TensorFlow 2.15.1 for containers at NYU Torch: 15 GB, 500,000 files.
+# An overlay with TensorFlow 2.21.0 for containers at NYU Torch: 15 GB, 500,000 files.
 # Written by `provision job overlay --site nyu-torch --arch h200 --account tests`. Submit it with `sbatch FILE`.
 # To download its packages before the job, run `bash FILE fetch` on a login node.
 
@@ -36,9 +36,9 @@ fetch() {
   trap 'rm -rf "$beside"' EXIT
   mkdir -p "$beside"
   curl --fail --location --silent --show-error --retry 3 --output "$beside/miniforge.sh" \
-    https://github.com/conda-forge/miniforge/releases/download/24.3.0-0/Miniforge3-24.3.0-0-Linux-x86_64.sh
-  printf '%s  %s\n' 23367676b610de826f50f7ddc91139a816d4b59bd4c69cc9b6082d9b2e7fe8a3 "$beside/miniforge.sh" |
-    sha256sum --check --quiet || stop "the downloaded file is not the released Miniforge 24.3.0-0"
+    https://github.com/conda-forge/miniforge/releases/download/25.3.0-3/Miniforge3-25.3.0-3-Linux-x86_64.sh
+  printf '%s  %s\n' 1b57f8cb991982063f79b56176881093abb1dc76d73fda32102afde60585b5a1 "$beside/miniforge.sh" |
+    sha256sum --check --quiet || stop "the downloaded file is not the released Miniforge 25.3.0-3"
   cp "$lock" "$beside/requirements.txt"
   # The pip of the overlay's Python selects packages that this Python can install; the locked setuptools prepares those without
   # a wheel.
@@ -136,8 +136,8 @@ import sys
 import tensorflow as tf
 
 print("TensorFlow", tf.__version__, "on Python", sys.version.split()[0], "in", sys.prefix)
-if tf.__version__ != "2.15.1":
-    sys.exit("error: TensorFlow 2.15.1 was requested")
+if tf.__version__ != "2.21.0":
+    sys.exit("error: TensorFlow 2.21.0 was requested")
 if not tf.test.is_built_with_cuda():
     sys.exit("error: this TensorFlow was built without CUDA")
 PYTHON

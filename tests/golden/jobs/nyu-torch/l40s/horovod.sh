@@ -17,6 +17,8 @@
 # folder with
 # `provision data pull runs/JOBID --site nyu-torch`.
 # Questions about the site: hpc@nyu.edu
+# The site cancels a job that uses its GPUs less than 50 % of the time: begin with `--gpus 1`, and see what
+# `--watch-gpus` records.
 
 set -euo pipefail
 umask 022

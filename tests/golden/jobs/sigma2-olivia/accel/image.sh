@@ -7,6 +7,7 @@
 #SBATCH --cpus-per-task=4              # CPUs for each process
 #SBATCH --partition=accel              # the queue
 #SBATCH --account=tests                # the account to charge
+#SBATCH --gpus-per-node=1              # GPUs on each node
 #SBATCH --mem=6000M                    # memory on each node: 1500M for each CPU
 
 # The image nvcr.io/nvidia/tensorflow:25.02-tf2-py3 as a file, for jobs at Sigma2 Olivia (Grace-Hopper).
@@ -21,12 +22,10 @@ stop() {
   printf 'error: %s\n' "$1" >&2
   exit 2
 }
-if [ -n "${SLURM_JOB_ID:-}" ]; then # compute nodes reach the network only through the proxy
-  export http_proxy=http://10.63.2.48:3128
-  export https_proxy=http://10.63.2.48:3128
-  export HTTP_PROXY=http://10.63.2.48:3128
-  export HTTPS_PROXY=http://10.63.2.48:3128
-fi
+export http_proxy=http://10.63.2.48:3128
+export https_proxy=http://10.63.2.48:3128
+export HTTP_PROXY=http://10.63.2.48:3128
+export HTTPS_PROXY=http://10.63.2.48:3128
 command -v apptainer >/dev/null || stop "there is no apptainer on this node"
 
 # Keep and unpack layers next to the images: home folders are too small for them.
@@ -58,7 +57,7 @@ else
   trap 'rm -f "$beside"' EXIT
   apptainer pull --arch arm64 "$beside" "docker://nvcr.io/nvidia/tensorflow@$digest"
   if [ "$(uname -m)" = aarch64 ]; then # otherwise this node cannot run the image
-    apptainer exec "$beside" python -c 'import sys, tensorflow as tf; sys.exit(not tf.test.is_built_with_cuda())' ||
+    apptainer exec --nv "$beside" python -c 'import sys, tensorflow as tf; sys.exit(not tf.test.is_built_with_cuda())' ||
       stop "TensorFlow in docker://nvcr.io/nvidia/tensorflow@$digest is missing, or was built without GPU support"
   fi
   printf '%s\n' "docker://nvcr.io/nvidia/tensorflow@$digest" '# was :25.02-tf2-py3' "# pulled $(date +%F) on $(hostname)" >"$image.txt"

@@ -13,6 +13,7 @@
 # MultiWorkerMirroredStrategy: 8 workers on 2 nodes, started by srun.
 # Written by `provision job multiworker --site sigma2-olivia --arch accel --account tests`. Submit it with `sbatch FILE`.
 # Output: runs/JOBID below the folder from which you submit.
+# Questions about the site: support@nris.no
 
 set -euo pipefail
 umask 022
@@ -69,15 +70,26 @@ image="$submit_folder/images/tensorflow-25.02-tf2-py3.sif"
 image=$(readlink -f "$image") # the real name contains the digest
 echo "image: $image"
 unset APPTAINER_CLEANENV APPTAINER_CONTAINALL APPTAINER_COMPAT SINGULARITY_CLEANENV SINGULARITY_CONTAINALL SINGULARITY_COMPAT # they hide the launcher's variables: every rank is rank 0 of 1
-bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT,$EBROOTNCCL"
+bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT,$EBROOTLIBFABRIC:/opt/libfabric,$EBROOTNCCL:/opt/nccl,$EBROOTAWSMINOFIMINNCCL:/opt/aws-ofi-nccl,/usr/lib64"
 
 # Variables that TensorFlow and its libraries read.
 export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the container
 export TF_CPP_MIN_LOG_LEVEL="${TF_CPP_MIN_LOG_LEVEL:-1}" # without what TensorFlow prints in each rank about the CPU
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
-export FI_PROVIDER=cxi
-export FI_CXI_RX_MATCH_MODE=hybrid
 export NCCL_PROTO='^LL128'
+export NCCL_CROSS_NIC=1
+export NCCL_NET_GDR_LEVEL=PHB
+export NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3
+export FI_PROVIDER=cxi
+export FI_MR_CACHE_MONITOR=userfaultfd
+export FI_CXI_DISABLE_HOST_REGISTER=1
+export FI_CXI_DEFAULT_CQ_SIZE=131072
+export FI_CXI_DEFAULT_TX_SIZE=2048
+export FI_CXI_RDZV_PROTO=alt_read
+export FI_CXI_RDZV_EAGER_SIZE=0
+export FI_CXI_RDZV_THRESHOLD=0
+export FI_CXI_RDZV_GET_MIN=0
+export FI_CXI_RX_MATCH_MODE=hybrid
 export OMP_NUM_THREADS=72
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=72
@@ -87,5 +99,8 @@ export PROVISION_COMMUNICATION=AUTO
 unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY grpc_proxy
 
 # Only srun works: SlurmClusterResolver reads variables that srun sets. Keras divides each batch among the workers.
+# shellcheck disable=SC2016 # the ranks expand the variables
 srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=72 \
-  apptainer exec --nv --bind "$bind" "$image" python -u "$script"
+  apptainer exec --nv --bind "$bind" "$image" /bin/bash -c \
+  'export LD_LIBRARY_PATH=/opt/libfabric/lib:/opt/nccl/lib:/opt/aws-ofi-nccl/lib:/usr/lib64"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" && exec "$@"' \
+  bash python -u "$script"

@@ -4,9 +4,10 @@
 #SBATCH --nodes=1                          # number of nodes
 #SBATCH --ntasks-per-node=1                # processes (ranks) on each node
 #SBATCH --time=00:30:00                    # time limit, after which the scheduler ends the job
-#SBATCH --cpus-per-task=40                 # CPUs for each process
+#SBATCH --cpus-per-task=1                  # CPUs for each process
 #SBATCH --partition=normal                 # the queue
 #SBATCH --account=tests                    # the account to charge
+#SBATCH --qos=devel                        # the quality of service: its limits and its priority
 #SBATCH --mem-per-cpu=4G                   # memory for each CPU
 
 # MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, like a `single` job.
@@ -76,9 +77,9 @@ export TFHUB_CACHE_DIR="${TFHUB_CACHE_DIR:-$USERWORK/tfhub}"
 export OMPI_MCA_pml=ob1
 export OMPI_MCA_btl='^openib'
 export HOROVOD_MPI_THREADS_DISABLE=1
-export OMP_NUM_THREADS=40
+export OMP_NUM_THREADS=1
 export NUM_INTER_THREADS=1
-export NUM_INTRA_THREADS=40
+export NUM_INTRA_THREADS=1
 # Compare this with `strategy.num_replicas_in_sync` in the training script: all CPUs of a node are one device.
 export PROVISION_REPLICAS=1
 

@@ -4,9 +4,10 @@
 #SBATCH --nodes=2                             # number of nodes
 #SBATCH --ntasks-per-node=2                   # processes (ranks) on each node
 #SBATCH --time=00:30:00                       # time limit, after which the scheduler ends the job
-#SBATCH --cpus-per-task=20                    # CPUs for each process
+#SBATCH --cpus-per-task=1                     # CPUs for each process
 #SBATCH --partition=normal                    # the queue
 #SBATCH --account=tests                       # the account to charge
+#SBATCH --qos=devel                           # the quality of service: its limits and its priority
 #SBATCH --mem-per-cpu=4G                      # memory for each CPU
 
 # MultiWorkerMirroredStrategy: 4 workers on 2 nodes, started by srun.
@@ -75,16 +76,16 @@ export TFHUB_CACHE_DIR="${TFHUB_CACHE_DIR:-$USERWORK/tfhub}"
 export OMPI_MCA_pml=ob1
 export OMPI_MCA_btl='^openib'
 export HOROVOD_MPI_THREADS_DISABLE=1
-export OMP_NUM_THREADS=20
+export OMP_NUM_THREADS=1
 export NUM_INTER_THREADS=1
-export NUM_INTRA_THREADS=20
+export NUM_INTRA_THREADS=1
 # How workers reduce gradients (tf.distribute.experimental.CommunicationImplementation). If workers stall with NCCL, try RING.
 export PROVISION_COMMUNICATION=AUTO
 # Workers connect with gRPC, which a proxy would intercept. From here on only the network of the cluster is reachable.
 unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY grpc_proxy
 
 # Only srun works: SlurmClusterResolver reads variables that srun sets. Keras divides each batch among the workers.
-srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=20 \
+srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=1 \
   python -u "$script"
 
 echo "the site deletes in the folder of the output: files older than 21 days, or up to 42 if there is room; copy the output before:"

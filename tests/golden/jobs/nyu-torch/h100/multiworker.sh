@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=multiworker-h100            # the job's name in the queue
+#SBATCH --output=./multiworker-h100-%j.out     # the output file (%j: the job ID)
+#SBATCH --nodes=1                              # number of nodes
+#SBATCH --ntasks-per-node=4                    # processes (ranks) on each node
+#SBATCH --time=00:20:00                        # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=8                      # CPUs for each process
+#SBATCH --constraint=h100                      # the kind of node
+#SBATCH --account=tests                        # the account to charge
+#SBATCH --gres=gpu:4                           # GPUs on each node
+#SBATCH --mem=128G                             # memory on each node: 4G for each CPU
+#SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
+
+# MultiWorkerMirroredStrategy: 4 workers on 1 node, started by srun.
+# Written by `provision job multiworker --site nyu-torch --arch h100 --account tests`. Submit it with `sbatch FILE`.
+# Output: /scratch/$USER/runs/JOBID. The site deletes there files that were not read for 60 days. Copy it to the current
+# folder with
+# `provision data pull runs/JOBID --site nyu-torch`.
+# Questions about the site: hpc@nyu.edu
+# The site cancels a job that uses its GPUs less than 60 % of the time: begin with `--gpus 1`, and see what
+# `--watch-gpus` records.
+
+set -euo pipefail
+umask 022
+
+# The folder from which the job was submitted, the training script, and a folder for the output of this job.
+submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
+job_id=${SLURM_JOB_ID:-by-hand}
+script="$submit_folder"/train.py
+runs="/scratch/$USER/runs"
+export PROVISION_OUTPUT="$runs/$job_id"
+export PROVISION_DATA="${PROVISION_DATA:-$submit_folder/data}"
+
+stop() {
+  printf 'error: %s\n' "$1" >&2
+  exit 2
+}
+[ -f "$script" ] || stop "there is no training script $script"
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
+echo "output: $PROVISION_OUTPUT"
+if [ -n "${SLURM_JOB_ID:-}" ] && [ -n "$(ls -A "$PROVISION_OUTPUT/checkpoints")" ]; then
+  export PROVISION_RESUME="$PROVISION_OUTPUT/checkpoints" # the scheduler ended this job and has started it again
+  echo "this job has run before: it continues from $PROVISION_RESUME"
+fi
+
+
+# Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
+set +u # module systems use unset variables
+if ! command -v module >/dev/null 2>&1; then
+  # shellcheck source=/dev/null
+  source /share/apps/lmod/lmod/init/bash
+fi
+module purge >/dev/null 2>&1 || true
+module list # record the modules in the output
+set -u
+
+# The container provides CUDA and TensorFlow.
+image="/share/apps/images/cuda-13.3.1-ubuntu-26.04.sif"
+[ -f "$image" ] || stop "there is no container image $image"
+overlay="/scratch/$USER/tensorflow/tensorflow.ext3" # read-only in jobs, because several jobs can share it
+[ -f "$overlay" ] || stop "there is no overlay $overlay; make it first: provision job overlay --site nyu-torch --arch h100"
+unset APPTAINER_CLEANENV APPTAINER_CONTAINALL APPTAINER_COMPAT SINGULARITY_CLEANENV SINGULARITY_CONTAINALL SINGULARITY_COMPAT # they hide the launcher's variables: every rank is rank 0 of 1
+bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT,/scratch/$USER"
+
+# Variables that TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the container
+export TF_CPP_MIN_LOG_LEVEL="${TF_CPP_MIN_LOG_LEVEL:-1}" # without what TensorFlow prints in each rank about the CPU
+export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
+# What `provision data fetch` downloaded. Every Keras finds it in ~/.keras; KERAS_HOME is not set, because Keras 2 ignores it.
+tfds="/scratch/$USER/tensorflow_datasets"
+[ -d "$tfds" ] || tfds=~/tensorflow_datasets # where TensorFlow Datasets looks by itself
+export TFDS_DATA_DIR="${TFDS_DATA_DIR:-$tfds}"
+export TFHUB_CACHE_DIR="${TFHUB_CACHE_DIR:-/scratch/$USER/tfhub}"
+export OMP_NUM_THREADS=8
+export NUM_INTER_THREADS=1
+export NUM_INTRA_THREADS=8
+# How workers reduce gradients (tf.distribute.experimental.CommunicationImplementation). If workers stall with NCCL, try RING.
+export PROVISION_COMMUNICATION=AUTO
+# Workers connect with gRPC, which a proxy would intercept. From here on only the network of the cluster is reachable.
+unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY grpc_proxy
+
+# Only srun works: SlurmClusterResolver reads variables that srun sets. Keras divides each batch among the workers.
+srun --nodes=1 --ntasks=4 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=8 \
+  apptainer exec --nv --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash -c \
+  'source /ext3/env.sh && exec "$@"' bash python -u "$script"
+
+echo "the site deletes in the folder of the output: files that were not read for 60 days; copy the output before:"
+echo "provision data pull runs/$job_id --site nyu-torch"

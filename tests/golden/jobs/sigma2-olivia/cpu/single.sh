@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=single-cpu         # the job's name in the queue
+#SBATCH --output=./single-cpu-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=1                     # number of nodes
+#SBATCH --ntasks-per-node=1           # processes (ranks) on each node
+#SBATCH --time=00:30:00               # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=1             # CPUs for each process
+#SBATCH --partition=small             # the queue
+#SBATCH --account=tests               # the account to charge
+#SBATCH --qos=devel                   # the quality of service: its limits and its priority
+#SBATCH --mem=2G                      # memory on each node: 2G for each CPU
+
+# One process on the CPUs of one node.
+# Written by `provision job single --site sigma2-olivia --arch cpu --account tests`. Submit it with `sbatch FILE`.
+# Output: runs/JOBID below the folder from which you submit.
+# Questions about the site: support@nris.no
+
+set -euo pipefail
+umask 022
+
+# The folder from which the job was submitted, the training script, and a folder for the output of this job.
+submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
+job_id=${SLURM_JOB_ID:-by-hand}
+script="$submit_folder"/train.py
+runs="$submit_folder/runs"
+export PROVISION_OUTPUT="$runs/$job_id"
+export PROVISION_DATA="${PROVISION_DATA:-$submit_folder/data}"
+
+stop() {
+  printf 'error: %s\n' "$1" >&2
+  exit 2
+}
+[ -f "$script" ] || stop "there is no training script $script"
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
+echo "output: $PROVISION_OUTPUT"
+if [ -n "${SLURM_JOB_ID:-}" ] && [ -n "$(ls -A "$PROVISION_OUTPUT/checkpoints")" ]; then
+  export PROVISION_RESUME="$PROVISION_OUTPUT/checkpoints" # the scheduler ended this job and has started it again
+  echo "this job has run before: it continues from $PROVISION_RESUME"
+fi
+
+require_loaded() { # some versions of `module` succeed even if they load nothing
+  case ":${LOADEDMODULES:-}:" in
+    *":$1:"* | *":$1/"*) ;;
+    *) stop "the module $1 was not loaded; \`module avail\` lists those that exist" ;;
+  esac
+}
+
+# Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
+set +u # module systems use unset variables
+if ! command -v module >/dev/null 2>&1; then
+  # shellcheck source=/dev/null
+  source /usr/share/lmod/lmod/init/bash
+fi
+module reset >/dev/null 2>&1 || true
+module load EESSI/2023.06
+module load TensorFlow/2.13.0-foss-2023a
+require_loaded EESSI/2023.06
+require_loaded TensorFlow/2.13.0-foss-2023a
+module list # record the modules in the output
+set -u
+
+# Variables that TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the modules
+export TF_CPP_MIN_LOG_LEVEL="${TF_CPP_MIN_LOG_LEVEL:-1}" # without what TensorFlow prints in each rank about the CPU
+export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
+export OMP_NUM_THREADS=1
+export NUM_INTER_THREADS=1
+export NUM_INTRA_THREADS=1
+
+python -u "$script"

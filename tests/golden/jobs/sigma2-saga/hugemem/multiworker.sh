@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+#SBATCH --job-name=multiworker-hugemem         # the job's name in the queue
+#SBATCH --output=./multiworker-hugemem-%j.out  # the output file (%j: the job ID)
+#SBATCH --nodes=1                              # number of nodes
+#SBATCH --ntasks-per-node=4                    # processes (ranks) on each node
+#SBATCH --time=00:30:00                        # time limit, after which the scheduler ends the job
+#SBATCH --cpus-per-task=1                      # CPUs for each process
+#SBATCH --partition=hugemem                    # the queue
+#SBATCH --account=tests                        # the account to charge
+#SBATCH --qos=devel                            # the quality of service: its limits and its priority
+#SBATCH --mem-per-cpu=16G                      # memory for each CPU
+
+# MultiWorkerMirroredStrategy: 4 workers on 1 node, started by srun.
+# Written by `provision job multiworker --site sigma2-saga --arch hugemem --account tests`. Submit it with `sbatch FILE`.
+# Output: $USERWORK/runs/JOBID. The site deletes there files older than 21 days, or up to 42 if there is room. Copy it
+# to the current folder with
+# `provision data pull runs/JOBID --site sigma2-saga`.
+# Questions about the site: support@nris.no
+
+set -euo pipefail
+umask 022
+
+# The folder from which the job was submitted, the training script, and a folder for the output of this job.
+submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
+job_id=${SLURM_JOB_ID:-by-hand}
+script="$submit_folder"/train.py
+runs="$USERWORK/runs"
+export PROVISION_OUTPUT="$runs/$job_id"
+export PROVISION_DATA="${PROVISION_DATA:-$submit_folder/data}"
+
+stop() {
+  printf 'error: %s\n' "$1" >&2
+  exit 2
+}
+[ -f "$script" ] || stop "there is no training script $script"
+mkdir -p "$PROVISION_OUTPUT/checkpoints" "$PROVISION_OUTPUT/tensorboard" # once, before the ranks start
+echo "output: $PROVISION_OUTPUT"
+if [ -n "${SLURM_JOB_ID:-}" ] && [ -n "$(ls -A "$PROVISION_OUTPUT/checkpoints")" ]; then
+  export PROVISION_RESUME="$PROVISION_OUTPUT/checkpoints" # the scheduler ended this job and has started it again
+  echo "this job has run before: it continues from $PROVISION_RESUME"
+fi
+
+require_loaded() { # some versions of `module` succeed even if they load nothing
+  case ":${LOADEDMODULES:-}:" in
+    *":$1:"* | *":$1/"*) ;;
+    *) stop "the module $1 was not loaded; \`module avail\` lists those that exist" ;;
+  esac
+}
+
+# Start from a clean module environment and load exact versions: mixing in others is a known source of errors.
+set +u # module systems use unset variables
+if ! command -v module >/dev/null 2>&1; then
+  # shellcheck source=/dev/null
+  source /cluster/installations/lmod/lmod/init/bash
+fi
+module reset >/dev/null 2>&1 || true
+module load EESSI/2023.06
+module load TensorFlow/2.13.0-foss-2023a
+require_loaded EESSI/2023.06
+require_loaded TensorFlow/2.13.0-foss-2023a
+module list # record the modules in the output
+set -u
+
+# Variables that TensorFlow and its libraries read.
+export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the modules
+export TF_CPP_MIN_LOG_LEVEL="${TF_CPP_MIN_LOG_LEVEL:-1}" # without what TensorFlow prints in each rank about the CPU
+export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
+# What `provision data fetch` downloaded. Every Keras finds it in ~/.keras; KERAS_HOME is not set, because Keras 2 ignores it.
+tfds="$USERWORK/tensorflow_datasets"
+[ -d "$tfds" ] || tfds=~/tensorflow_datasets # where TensorFlow Datasets looks by itself
+export TFDS_DATA_DIR="${TFDS_DATA_DIR:-$tfds}"
+export TFHUB_CACHE_DIR="${TFHUB_CACHE_DIR:-$USERWORK/tfhub}"
+export OMPI_MCA_pml=ob1
+export OMPI_MCA_btl='^openib'
+export HOROVOD_MPI_THREADS_DISABLE=1
+export OMP_NUM_THREADS=1
+export NUM_INTER_THREADS=1
+export NUM_INTRA_THREADS=1
+# How workers reduce gradients (tf.distribute.experimental.CommunicationImplementation). If workers stall with NCCL, try RING.
+export PROVISION_COMMUNICATION=AUTO
+# Workers connect with gRPC, which a proxy would intercept. From here on only the network of the cluster is reachable.
+unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY grpc_proxy
+
+# Only srun works: SlurmClusterResolver reads variables that srun sets. Keras divides each batch among the workers.
+srun --nodes=1 --ntasks=4 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=1 \
+  python -u "$script"
+
+echo "the site deletes in the folder of the output: files older than 21 days, or up to 42 if there is room; copy the output before:"
+echo "provision data pull runs/$job_id --site sigma2-saga"
