@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from provision.profile.site import Site
 
 JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
+MODULES = "modules"
 PORTS = range(1024, 65536)
 
 
@@ -42,13 +43,13 @@ def run(args: argparse.Namespace) -> Outcome:
         raise ConfigError(f"{args.user!r} is not a valid value of `--user`", hint="letters, digits and `_.-`")
     site = shipped.load_site(args.site)
     folder = find_run(args.summaries, site)
-    environment, script = _program(args, site, read_store(site))
+    environment, shown, script = _program(args, site, read_store(site))
     port, node = free_port(args.port), node_name()
     tunnel = tunnel_command(user=args.user or login_name(), login=site.network.host, node=node, port=port)
     options = ("-m", "tensorboard.main", "--logdir", folder, "--host", "127.0.0.1", "--port", str(port))
     lines = [
         f"folder       {folder}",
-        f"environment  {environment}",
+        f"environment  {shown}",
         "",
         "On your own machine, in another terminal:",
         f"  {tunnel}",
@@ -57,7 +58,7 @@ def run(args: argparse.Namespace) -> Outcome:
     ]
     result = {
         "folder": folder,
-        "environment": environment,
+        "environment": shown,
         "node": node,
         "port": port,
         "tunnel": tunnel,
@@ -109,13 +110,14 @@ def find_run(text: str, site: Site) -> str:
     return inner if is_folder(inner) else found[0]
 
 
-def _program(args: argparse.Namespace, site: Site, store: Store) -> tuple[str, EnvironmentScript]:
-    """The environment whose TensorBoard is used, and the script that becomes its Python.
+def _program(args: argparse.Namespace, site: Site, store: Store) -> tuple[str, str, EnvironmentScript]:
+    """What has the TensorBoard that is used: the value of `--on`, its name, and the script that becomes its Python.
 
     Raises:
-        ConfigError: no published environment has TensorBoard.
+        ConfigError: no published environment has TensorBoard, and the site has no modules with TensorFlow.
     """
-    from provision.jobs.environment_script import in_environment
+    from provision.jobs.environment_script import in_environment, on_modules
+    from provision.launch.available_modules import without_horovod
     from provision.machine.files.disk import is_file
 
     def of(name: str) -> EnvironmentScript | None:
@@ -136,15 +138,24 @@ def _program(args: argparse.Namespace, site: Site, store: Store) -> tuple[str, E
     published = sorted(store.pointers().values(), reverse=True)
     loaded = environ().get("PROVISION_ENVIRONMENT")
     names = [args.on] if args.on else [*([loaded] if loaded in published else []), *published]
-    for name in names:
+    for name in names if args.on != MODULES else ():
         script = of(name)
         if script is not None:
-            return str(script.environment), script
+            return str(script.environment), str(script.environment), script
+    if args.on in (None, MODULES):
+        archs = [site.arch(args.arch)] if args.arch else site.archs
+        # TensorBoard needs no GPU, and login nodes have none.
+        for arch in sorted((one for one in archs if one.provided), key=lambda one: one.gpu is not None):
+            modules = without_horovod(arch.provided)
+            return MODULES, " ".join(modules), on_modules(site, arch, modules=modules)
     raise ConfigError(
         f"`{args.on}` has no TensorBoard"
         if args.on
         else f"no published environment below `{store.root}` has TensorBoard",
-        evidence=[f"looked for bin/tensorboard in: {', '.join(names) or 'nothing is published'}"],
+        evidence=[
+            f"looked for bin/tensorboard in: {', '.join(names) or 'nothing is published'}",
+            *([] if args.on else [f"`archs.*.provided` in `{site.origin}` is empty"]),
+        ],
         hint="`pip install tensorboard` in a virtual environment of `provision venv create`"
         if names
         else "`provision build` builds an environment with it",

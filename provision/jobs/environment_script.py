@@ -50,12 +50,12 @@ def in_environment(
     )
 
 
-def on_modules(site: Site, arch: Arch, *, modules: tuple[str, ...], venv: str) -> EnvironmentScript:
-    """The script for an own venv on modules of the site that bring TensorFlow."""
+def on_modules(site: Site, arch: Arch, *, modules: tuple[str, ...], venv: str | None = None) -> EnvironmentScript:
+    """The script for modules of the site that bring TensorFlow, or for an own venv on them."""
     return EnvironmentScript(
         site=site,
         modules=provided_lines(site, arch, modules),
-        python=f"{venv}/bin/python",
+        python=f"{venv}/bin/python" if venv else "python",
         venv=venv,
     )
 

@@ -11,7 +11,7 @@ from provision.errors import ConfigError
 from provision.jobs.scheduler_request import batch_for
 from provision.knowledge.tensorflow_modules import tensorflow_module
 from provision.knowledge.versions import release
-from provision.launch.available_modules import describe
+from provision.launch.available_modules import without_horovod
 from provision.launch.rank_threads import INTER, INTRA, OMP, cpus_of_rank, job_environ, parts_of_node
 from provision.model.batch import Batch
 from provision.model.shape import Shape
@@ -97,7 +97,7 @@ class UserJob:
         if self.site_modules or self.kind == "horovod":
             return self.site_modules or self.arch.provided
         # Only Horovod's jobs need its module, which may be of other versions, or gone.
-        others = tuple(name for name in self.arch.provided if describe(name).subject != "horovod")
+        others = without_horovod(self.arch.provided)
         return others if tensorflow_module(others) else self.arch.provided
 
     @property

@@ -67,6 +67,11 @@ def describe(name: str) -> AvailableModule:
     return AvailableModule(name=name, subject=subject, version=(behind[2] or "") if behind and subject else last)
 
 
+def without_horovod(names: Sequence[str]) -> tuple[str, ...]:
+    """These modules without those that bring only Horovod: one process needs none."""
+    return tuple(name for name in names if describe(name).subject != "horovod")
+
+
 def newest_first(modules: Sequence[AvailableModule]) -> list[AvailableModule]:
     """These modules by version, the newest first."""
     return sorted(modules, key=lambda module: (release(module.version), module.name), reverse=True)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from provision.model.own_venv import Beneath
     from provision.profile.site import Site
 
-CONTAINER = "container"
+CONTAINER, MODULES = "container", "modules"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> Outcome:
     refuse_unused(args, unused, "only `container` has images and overlays")
     if exists(f"{absolute(args.where)}/pyvenv.cfg"):
         return install_for_venv(absolute(args.where), wish)
-    return _for_environment(args, wish)
+    return _for_modules(args, wish) if args.where == MODULES else _for_environment(args, wish)
 
 
 def install_for_venv(folder: str, wish: Wish) -> Outcome:
@@ -102,7 +102,6 @@ def _for_environment(args: argparse.Namespace, wish: Wish) -> Outcome:
         return _written(wish, made, _script(site, beneath, None), "the environment itself has `ipykernel`")
     venv = wish.folder / made.name / "venv"
     made = dataclasses.replace(made, venv=str(venv))
-    note = f"`ipykernel` is in {venv}; `%pip install PACKAGE` in a notebook adds packages there"
     if not wish.dry_run:
         try:
             make_own_venv.create(venv, beneath, environ())
@@ -110,7 +109,41 @@ def _for_environment(args: argparse.Namespace, wish: Wish) -> Outcome:
         except BaseException:
             kernels.discard(venv.parent)
             raise
-    return _written(wish, made, _script(site, beneath, str(venv)), note)
+    return _written(wish, made, _script(site, beneath, str(venv)), _packages_of(venv))
+
+
+def _for_modules(args: argparse.Namespace, wish: Wish) -> Outcome:
+    """A kernel for the site's own modules. If their Python has no `ipykernel`, a venv of the kernel on top of it has one.
+
+    Raises:
+        ConfigError: the site has no such modules, or several archs have.
+    """
+    from provision.commands.shared.on_modules import arch_of_modules, beneath_modules, make_on_modules, name_for_venv
+    from provision.machine.configuration import shipped
+    from provision.machine.install import kernels
+
+    site = shipped.load_site(args.site)
+    arch = arch_of_modules(site, MODULES, args.arch)
+    assert arch is not None, "a site without such modules was refused"
+    beneath, python = beneath_modules(site, arch, name_for_venv(args.site, site))
+    made = _kernel(wish, site, beneath, arch.provided[-1] if len(arch.provided) == 1 else f"{site.name}-modules")
+    if kernels.has_ipykernel(python.executable, python.environ):
+        return _written(wish, made, _script(site, beneath, None), "the modules themselves have `ipykernel`")
+    venv = wish.folder / made.name / "venv"
+    if not wish.dry_run:
+        try:
+            make_on_modules(str(venv), beneath, python)
+            kernels.install_ipykernel(venv, python.environ, site.network.where_to_download)
+        except BaseException:
+            kernels.discard(venv.parent)
+            raise
+    return _written(
+        wish, dataclasses.replace(made, venv=str(venv)), _script(site, beneath, str(venv)), _packages_of(venv)
+    )
+
+
+def _packages_of(venv: Path) -> str:
+    return f"`ipykernel` is in {venv}; `%pip install PACKAGE` in a notebook adds packages there"
 
 
 def _for_container(args: argparse.Namespace, wish: Wish) -> Outcome:
@@ -141,7 +174,9 @@ def _for_container(args: argparse.Namespace, wish: Wish) -> Outcome:
             evidence=[f"it is the image or an overlay of site `{site.name}`, as the profile or your option names it"],
             hint=f"run this at the site; `provision job overlay --site {site.typed}` writes the job that makes its overlay",
         )
-    return _written(wish, made, script, "the image or an overlay must contain `ipykernel`")
+    return _written(
+        wish, made, script, "the image or an overlay must contain `ipykernel`; one of `provision job overlay` does"
+    )
 
 
 def _kernel(wish: Wish, site: Site, beneath: Beneath, default: str, *, venv: str | None = None) -> Kernel:
@@ -172,7 +207,7 @@ def _script(site: Site, beneath: Beneath, venv: str | None) -> EnvironmentScript
     from provision.model.layout import EnvironmentId
 
     if beneath.environment is None:
-        return on_modules(site, site.arch(beneath.arch), modules=beneath.modules, venv=venv or "")
+        return on_modules(site, site.arch(beneath.arch), modules=beneath.modules, venv=venv)
     env = EnvironmentId.parse(beneath.environment)
     layout = read_store(site).layout
     return in_environment(

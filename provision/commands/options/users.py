@@ -126,8 +126,8 @@ COMMANDS = (
         "install one for an environment, a virtual environment of yours, or a container",
         option(
             "WHERE",
-            "an environment of `provision list`, a virtual environment of `provision venv create`, or `container` (the site's "
-            "container with its overlay)",
+            "an environment of `provision list`, a virtual environment of `provision venv create`, `modules` (the site's own "
+            "TensorFlow), or `container` (the site's container with its overlay)",
         ),
         option("--name NAME", "name of the kernel in its folder (default: from the module or the folder)"),
         option("--display-name TEXT", "what Jupyter shows (default: the module and the site)"),
@@ -164,7 +164,8 @@ COMMANDS = (
         option("JOBID|DIR", "a job of yours, or a folder with the files of a run", to="summaries"),
         option(
             "--on ENVIRONMENT",
-            "a published environment with TensorBoard (default: the loaded one, or else one of the site)",
+            "a published environment with TensorBoard, or `modules`, the site's own TensorFlow (default: the loaded one, or "
+            "else one of the site, or else the modules)",
         ),
         option("--port PORT", "the port on this node (default: a free one)", read=int),
         option("--user NAME", "your name at the site, for the tunnel (default: here)"),

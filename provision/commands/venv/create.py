@@ -5,11 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from provision.commands.shared.on_modules import arch_of_modules, beneath_modules, make_on_modules, name_for_venv
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import beneath_of, find_environment, read_store
-from provision.errors import ConfigError, PlanError
+from provision.errors import ConfigError
 from provision.machine.programs.shell import absolute, environ
-from provision.model.own_venv import TENSORFLOW
 
 if TYPE_CHECKING:
     from provision.profile.arch import Arch
@@ -28,9 +28,9 @@ def run(args: argparse.Namespace) -> Outcome:
     folder = absolute(args.folder)
     refuse_folder(folder)
     site = shipped.load_site(args.site)
-    arch = _arch_of_modules(site, args.on, args.arch)
+    arch = arch_of_modules(site, args.on, args.arch)
     if arch is not None:
-        return _create_on_modules(args, folder, site, arch, absolute(args.site) if "/" in args.site else site.name)
+        return _create_on_modules(args, folder, site, arch, name_for_venv(args.site, site))
     store = read_store(site)
     env = find_environment(store, _loaded() if args.on == "loaded" else args.on, args.arch, site=site)
     record = store.record(env)
@@ -58,79 +58,13 @@ def run(args: argparse.Namespace) -> Outcome:
     )
 
 
-def _arch_of_modules(site: Site, on: str, arch: str | None) -> Arch | None:
-    """The arch whose own modules of the site `--on` names; None if it names an environment.
-
-    Raises:
-        ConfigError: several archs have such modules, or the arch has none.
-    """
-    from provision.profile.patterns import MODULE
-
-    archs = [site.arch(arch)] if arch else site.archs
-    found = [one for one in archs if on in one.provided or (on == "modules" and one.provided)]
-    if not found and on != "modules":
-        return None
-    if not found:
-        raise ConfigError(
-            f"site `{site.name}` has no modules with TensorFlow" + (f" for arch `{arch}`" if arch else ""),
-            evidence=[f"`archs.*.provided` in `{site.origin}` is empty"],
-            hint="`provision list` shows the environments that `--on` can name",
-        )
-    if len({one.provided for one in found}) > 1:
-        raise ConfigError(
-            f"`--on {on}` matches the modules of several archs",
-            evidence=[f"`{one.name}`: {' '.join(one.provided)}" for one in found],
-            hint=f"add `--arch {found[0].name}`",
-        )
-    if any(not MODULE.fullmatch(name) for name in found[0].provided):
-        raise ConfigError(
-            f"`archs.{found[0].name}.provided` has a name that is not valid", hint=f"edit `{site.origin}`"
-        )
-    return found[0]
-
-
 def _create_on_modules(args: argparse.Namespace, folder: str, site: Site, arch: Arch, typed: str) -> Outcome:
-    """Make it on the modules of the site that bring TensorFlow.
-
-    Raises:
-        PlanError: they do not load here, or they contain no TensorFlow.
-    """
-    from pathlib import Path
-
+    """Make it on the modules of the site that bring TensorFlow."""
     from provision.jobs.script import provided_lines
-    from provision.machine.install import make_own_venv
-    from provision.machine.probes.provided import provided_python
-    from provision.model.own_venv import Beneath
     from provision.model.quoting import bash
 
-    python = provided_python(site, arch)
-    names = " ".join(arch.provided)
-    if not any(name in python.packages for name in TENSORFLOW):
-        raise PlanError(
-            f"the modules {names} contain no TensorFlow",
-            evidence=[
-                f"`{python.executable}` finds {len(python.packages)} packages, and none of {', '.join(TENSORFLOW)}"
-            ],
-            hint=f"`provision modules tensorflow --site {site.typed}` lists the site's modules with TensorFlow",
-        )
-    beneath = Beneath(
-        environment=None,
-        module=names,
-        arch=arch.name,
-        prefix=python.prefix,
-        root=str(site.root),
-        site=typed,
-        minor=python.minor,
-        folders=(*python.added, *python.folders),
-    )
-    packages = make_own_venv.create(
-        Path(folder),
-        beneath,
-        python.environ,
-        python=python.executable,
-        packages=python.packages,
-        shown=python.folders,
-    )
+    beneath, python = beneath_modules(site, arch, typed)
+    packages, names = make_on_modules(folder, beneath, python), beneath.module
     lines = [
         f"made {folder} on the modules {names}: {len(packages)} packages",
         "",

@@ -14,6 +14,7 @@ from golden_files import Words
 from parts.cli import call, envelope
 from parts.json_page import faults
 from parts.modules import LMOD, needed
+from parts.provision import Tool
 from parts.records import ENVIRONMENT, load
 from parts.small_environment import add_packages, add_pip, make_small_environment, packages_of
 from parts.tiny import make_wheel
@@ -154,6 +155,7 @@ modules = {{ system = "lmod", init = "{needed(LMOD).init}", path = ["{tmp_path}/
 scheduler = {{ system = "slurm" }}
 [archs.cpu]
 provided = ["Python/3.10.4", "TensorFlow/2.11.0-foss-2022a"]
+provided_setup = ["export OF_SETUP=done"]
 {ARCH}
 [archs.other]
 provided = ["Empty/1.0"]
@@ -188,6 +190,43 @@ def test_a_venv_on_the_sites_modules_imports_their_stack_and_pip_adds_to_it(
     (tmp_path / "modulefiles" / f"{on}.lua").unlink()
     assert call("venv", "check", str(venv)) == 1
     assert f"module `{on}`" in capsys.readouterr().err
+
+
+def test_a_kernel_of_the_sites_modules_loads_them_and_runs_their_setup(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    monkeypatch.setenv("JUPYTER_DATA_DIR", str(tmp_path / "jupyter"))
+    (tmp_path / "of-site" / "ipykernel_launcher.py").write_text("")
+    words = ("kernel", "install", "modules", "--site", str(site), "--arch", "cpu")
+    assert call(*words, "--json") == 0
+    result = envelope(capsys)["result"]
+    assert faults(result, "kernel install") == []
+    assert (result["name"], result["venv"]) == ("mine-modules", None)
+    program = "import os, sys, tensorflow; print(os.environ['OF_SETUP'], sys.executable, tensorflow.__file__)"
+    done = subprocess.run([f"{result['folder']}/python", "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [
+        "done",
+        f"{tmp_path}/python/bin/python",
+        f"{tmp_path}/of-site/tensorflow/__init__.py",
+    ]
+    assert call("kernel", "install", "modules", "--site", str(site)) == 2
+    assert "--arch" in capsys.readouterr().err
+
+
+def test_tensorboard_of_the_sites_modules_is_started_where_nothing_is_published(
+    site: Path, tmp_path: Path, capsys: Captured
+) -> None:
+    (tmp_path / "summaries").mkdir()
+    main = tmp_path / "of-site" / "tensorboard" / "main.py"
+    main.parent.mkdir()
+    main.write_text("import os, sys\nopen(sys.argv[2] + '/started', 'a').write(os.environ['OF_SETUP'] + ' ')\n")
+    words = ("tensorboard", str(tmp_path / "summaries"), "--site", str(site))
+    assert call(*words, "--print") == 0
+    assert "--on modules" in capsys.readouterr().out
+    tool = Tool(tmp_path / "root")
+    for more in ((), ("--on", "modules", "--arch", "cpu")):
+        assert "stopped" in tool.good(*words, *more)
+    assert (tmp_path / "summaries" / "started").read_text() == "done done "
 
 
 @pytest.mark.parametrize(
