@@ -70,13 +70,33 @@ def blanks(text: str, parse: Parse) -> tuple[Blank, ...]:
     )
 
 
+def copy_arch(text: str, pattern: str, name: str) -> str:
+    """The tables of the arch `pattern` in this text, as those of an arch `name`."""
+    sections = [part for part in _sections(text) if re.match(rf"\[archs\.{re.escape(pattern)}[].]", part)]
+    behind = len(f"[archs.{pattern}")
+    return "".join(f"[archs.{name}{part[behind:].rstrip()}\n\n" for part in sections)
+
+
+def with_archs(text: str, patterns: Mapping[str, str]) -> str:
+    """The text of a profile whose archs are these, each a copy of one that it has (`patterns`: name to name)."""
+    parts = _sections(text)
+    first = next((index for index, part in enumerate(parts) if part.startswith("[archs.")), len(parts))
+    others = [part for part in parts[first:] if not part.startswith("[archs.")]
+    return "".join((*parts[:first], *(copy_arch(text, old, new) for new, old in patterns.items()), *others))
+
+
+def _sections(text: str) -> list[str]:
+    """The text before the first table, and each table with its heading."""
+    return re.split(r"^(?=\[)", text, flags=re.MULTILINE)
+
+
 def keep_archs(text: str, archs: Sequence[str]) -> str:
     """The text of a profile with only these archs; paths in its sources that name other archs are removed too.
 
     Raises:
         ConfigError: the profile does not have one of these archs.
     """
-    sections = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
+    sections = _sections(text)
     named = {section: match[1] for section in sections if (match := re.match(r"\[archs\.([^].]+)", section))}
     known = tuple(dict.fromkeys(named.values()))
     for arch in archs:
@@ -94,8 +114,8 @@ def keep_archs(text: str, archs: Sequence[str]) -> str:
 def fill(text: str, name: str | None, blank_values: tuple[Blank, ...], answers: Mapping[str, str]) -> str:
     """The text with these answers (key path to the typed text) in place of its blanks.
 
-    A new profile gets its `name`; None leaves that of a profile that exists. A typed whole number becomes a number, and the
-    words of an answer become the texts of a list. The answer `-` removes the key.
+    A new profile gets its `name`; None leaves that of a profile that exists. A typed whole number becomes a number,
+    `true` and `false` are no texts, and the words of an answer become the texts of a list. The answer `-` removes the key.
 
     Raises:
         ConfigError: an answer has a password, or removes a value of several lines.
@@ -129,6 +149,9 @@ def fill(text: str, name: str | None, blank_values: tuple[Blank, ...], answers: 
             f"`{LEAVE_OUT}` cannot leave out a key whose value has several lines",
             hint="remove the key from the profile with an editor",
         )
+    if answers.get("container.command") == LEAVE_OUT:  # no program for containers: no containers
+        filled = "".join(part for part in _sections(filled) if not part.startswith("[container"))
+        filled = re.sub(r'^(runtimes = .*), "container"', r"\1", filled, flags=re.MULTILINE)
     return filled if name is None else _with(filled, "name", name)
 
 
@@ -137,9 +160,16 @@ def words_of(answer: str) -> list[str]:
     return re.findall(r"[^\s,\"'\[\]]+", answer)
 
 
+def decided_by(path: str) -> str | None:
+    """The blank whose answer decides whether this one has a meaning."""
+    if re.fullmatch(r"archs\.[^.]+\.job\.memory", path):
+        return "scheduler.memory"
+    return {"network.proxy": "network.compute", "container.image": "container.command"}.get(path)
+
+
 def unneeded(path: str, answers: Mapping[str, str]) -> bool:
     """Whether a blank has no meaning after these answers: the address of a proxy that the nodes do not use."""
-    return path == "network.proxy" and answers.get("network.compute") in ("yes", "no")
+    return answers.get(decided_by(path) or "") in (("yes", "no") if path == "network.proxy" else (LEAVE_OUT,))
 
 
 def faults_of_answer(
@@ -161,11 +191,14 @@ def faults_of_answer(
 
 
 def own_sources(text: str, name: str, source: str, day: str) -> str:
-    """The text of a filled-in template without the template's sources and heading: its values are now those of a person."""
-    kept = [
-        section for section in re.split(r"^(?=\[)", text, flags=re.MULTILINE) if not section.startswith("[sources.")
-    ]
-    kept[0] = re.sub(r"\A(#.*\n)+", "", kept[0])
+    """The text of a filled-in template without what is the template's: sources, heading, questions, and tables without keys.
+
+    Its values are now those of a person. The comments of blanks stay.
+    """
+    lines = (line if MARK in _split(line)[0] else _split(line)[0].rstrip() for line in text.split("\n"))
+    kept = [part for part in _sections("\n".join(lines)) if not part.startswith("[sources.")]
+    kept = [re.sub(r"\n{3,}", "\n\n", part) for part in kept if not re.fullmatch(r"\[[^\n]*\]\s*", part)]
+    kept[0] = kept[0].lstrip("\n")
     head = f"# The profile of `{name}`, written by `provision site new` from `{source}` on {day}.\n"
     return head + _with("".join(kept).rstrip("\n") + "\n", "title", name)
 
@@ -180,7 +213,7 @@ def _with(text: str, key: str, value: str) -> str:
 def _toml(answer: str, blank: Blank) -> str:
     if blank.many:
         return ", ".join(map(_quoted, words_of(answer)))
-    return answer if re.fullmatch(r"0|[1-9][0-9]*", answer) else _quoted(answer)
+    return answer if re.fullmatch(r"0|[1-9][0-9]*|true|false", answer) else _quoted(answer)
 
 
 def _quoted(text: str) -> str:

@@ -11,6 +11,7 @@ class NodeKind:
 
     `default` says whether jobs without a partition go there. `gpu_counts` are the scheduler's names of the GPUs, in lower case
     (empty without a name), with their number on a node. `count` is the number of such nodes; 0: not known.
+    `time` is the partition's limit in seconds (None: no limit), and `whole` says that its jobs get whole nodes.
     """
 
     partition: str
@@ -22,6 +23,8 @@ class NodeKind:
     gpu_counts: tuple[tuple[str, int], ...]
     features: tuple[str, ...]
     count: int = 0
+    time: int | None = None
+    whole: bool = False
 
     @property
     def memory_gib(self) -> int:

@@ -9,6 +9,7 @@ from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
 from provision.model.quoting import Code, directive
 from provision.model.walltime import to_seconds
+from provision.profile.patterns import TIME
 from provision.schedulers.node_kind import NodeKind, QueueLimits
 from provision.schedulers.status import JobStatus, RunningJob, elapsed, status_of_array
 
@@ -346,18 +347,19 @@ def parse_config(text: str) -> dict[str, str]:
 
 def node_kinds_argv() -> tuple[str, ...]:
     """The command that lists the kinds of nodes of each partition."""
-    return ("sinfo", "--all", "--exact", "--noheader", "--format=%P|%z|%m|%G|%f|%D")
+    return ("sinfo", "--all", "--exact", "--noheader", "--format=%P|%z|%m|%G|%f|%D|%l|%h")
 
 
 def parse_node_kinds(text: str) -> tuple[NodeKind, ...]:
     """The kinds of nodes: partition (`*`: the default), sockets:cores:threads, MiB of memory, GPUs, features, their number.
 
-    A line of another form is left out: sinfo prints `+` behind numbers that differ within a line.
+    The partition's time limit and OverSubscribe may follow. A line of another form is left out: sinfo prints `+` behind
+    numbers that differ within a line.
     """
     kinds = []
     for line in text.splitlines():
         fields = line.strip().split("|")
-        shape = re.fullmatch(r"(\d{1,5}):(\d{1,5}):(\d{1,5})", fields[1]) if len(fields) in (5, 6) else None
+        shape = re.fullmatch(r"(\d{1,5}):(\d{1,5}):(\d{1,5})", fields[1]) if len(fields) in (5, 6, 8) else None
         memory = whole_number(fields[2]) if shape else None
         if shape is None or memory is None:
             continue
@@ -375,7 +377,9 @@ def parse_node_kinds(text: str) -> tuple[NodeKind, ...]:
                 memory_mib=memory,
                 gpu_counts=tuple((name.lower(), int(number)) for name, number in gpus),
                 features=tuple(word for word in fields[4].split(",") if word and word != "(null)"),
-                count=whole_number(fields[5]) or 0 if len(fields) == 6 else 0,
+                count=whole_number(fields[5]) or 0 if len(fields) > 5 else 0,
+                time=to_seconds(fields[6]) if len(fields) == 8 and TIME.fullmatch(fields[6]) else None,
+                whole=fields[-1].upper().startswith("EXCLUSIVE"),
             )
         )
     return tuple(kinds)

@@ -37,7 +37,12 @@ COMMANDS = (
             "its blanks are filled in",
         ),
         option("--from SITE", "the profile to fill in, for a new site (default: generic-slurm)", to="source"),
-        option("--arch ARCH", "keep this arch of the profile and leave out the others; can be repeated", again=True),
+        option(
+            "--arch ARCH",
+            "of a new profile: only this arch; of one that exists: add this arch; can be repeated (default: one for each "
+            "kind of node that Slurm has)",
+            again=True,
+        ),
         option(
             "--set KEY=VALUE",
             "the value of a blank (`-`: leave the key out); can be repeated",

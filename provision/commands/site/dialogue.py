@@ -13,7 +13,7 @@ from provision.errors import ConfigError
 from provision.machine.files.disk import read_json, remove, write
 from provision.machine.terminal.console import ask, say
 from provision.planning.site_proposals import Surroundings, propose
-from provision.profile.blanks import LEAVE_OUT, unneeded
+from provision.profile.blanks import LEAVE_OUT, decided_by, unneeded
 from provision.wording import count
 
 if TYPE_CHECKING:
@@ -35,7 +35,8 @@ class Dialogue:
     """The questions for the blanks that options do not answer.
 
     `answers` holds what is known, and gets each answer; `taken` are the keys whose proposal was taken. `check` lists what is
-    wrong with the answer for a key. `doubt` is a note about an answer that is taken all the same; empty if there is none.
+    wrong with the answer for a key. `complete` makes an answer of what was typed. `doubt` is a note about an answer that is taken
+    all the same; empty if there is none.
     """
 
     blanks: Sequence[Blank]
@@ -44,6 +45,7 @@ class Dialogue:
     surroundings: Surroundings
     check: Check
     doubt: Callable[[str, str], str]
+    complete: Callable[[str, str], str]
     draft: Draft
     taken: list[str] = field(default_factory=list)
     earlier: dict[str, str] = field(default_factory=dict)
@@ -64,15 +66,21 @@ class Dialogue:
             blank = asked[at]
             if unneeded(blank.path, self.answers):
                 self.answers[blank.path] = LEAVE_OUT
+            if self._waits(blank.path) or blank.path in self.answers:
                 at += 1
                 continue
             step = self._ask(blank, f"({at + 1} of {len(asked)}) ")
             at = max(0, at + step)
-            while step < 0 and at > 0 and unneeded(asked[at].path, self.answers):
+            while step < 0 and at > 0 and (self._waits(asked[at].path) or unneeded(asked[at].path, self.answers)):
                 at -= 1
             if step < 0:
                 self._take_back(asked[at].path)
             self.draft.write(self.answers)
+
+    def _waits(self, path: str) -> bool:
+        """Whether the blank that decides whether this one has a meaning was left for another run."""
+        decides = decided_by(path)
+        return decides not in self.answers and any(blank.path == decides for blank in self.blanks)
 
     def _take_back(self, path: str) -> None:
         """Remove an answer. One that the user typed is proposed when the question comes again."""
@@ -102,15 +110,17 @@ class Dialogue:
             if typed == HELP:
                 _say_keys()
                 continue
-            answer = typed or proposal
+            answer = self.complete(blank.path, typed) if typed else proposal
             if not answer:
                 return 1
+            if typed and answer != typed and answer != LEAVE_OUT:
+                say(f"  {answer}")
             wrong = wrong_with(self.check, blank.path, {**self.answers, blank.path: answer})
             if not wrong:
                 if note := self.doubt(blank.path, answer):
                     say(f"  {note}; `{BACK}` goes back")
                 self.answers[blank.path] = answer
-                self.taken += [blank.path] if answer == proposal and blank.path not in self.earlier else []
+                self.taken += [blank.path] if not typed and blank.path not in self.earlier else []
                 return 1
             for line in wrong:
                 say(f"  {line}")

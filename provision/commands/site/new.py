@@ -31,10 +31,15 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.machine.configuration import shipped
     from provision.machine.files.disk import exists, rewrite, write
     from provision.machine.probes.login_node import path_of_new_profile, today
+    from provision.planning.site_proposals import with_versions
     from provision.profile.blanks import blanks, faults_of_answer, fill, own_sources
     from provision.wording import count
 
     _refuse_name(args.name)
+
+    def complete(key: str, answer: str) -> str:
+        return with_versions(answer, seen.modules) if key.endswith(".modules") else answer
+
     path = path_of_new_profile(args.name)
     again = exists(str(path))
     source = args.source or TEMPLATE
@@ -52,7 +57,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
     if again:
         _refuse_filled(args.set, path, data, asked)
-    answers = _given(args, asked, check)
+    answers = {key: complete(key, answer) for key, answer in _given(args, asked, check).items()}
     draft = Draft(path=path.with_name(f"{path.name}.draft"), source=str(path) if again else source, archs=[*archs])
     asks = can_ask() and not args.json
     if asks:
@@ -69,6 +74,7 @@ def run(args: argparse.Namespace) -> Outcome:
             surroundings=seen,
             check=check,
             doubt=doubt,
+            complete=complete,
             draft=draft,
         )
         dialogue.run()
@@ -91,6 +97,7 @@ def run(args: argparse.Namespace) -> Outcome:
         f"`provision site new {typed}` asks for them again; then `provision site check {typed}` and " if left else ""
     )
     lines.append(f"next: {first}`provision doctor --site {typed}`")
+    lines += _other_nodes(seen, table(shipped.parse_profile(filled, str(path)), "archs"), typed)
     return Outcome(
         text="\n".join(lines), result={"file": str(path), "filled": answers, "left": [blank.path for blank in left]}
     )
@@ -114,42 +121,58 @@ def _refuse_name(name: str) -> None:
 
 
 def _read_existing(path: Path, args: argparse.Namespace) -> tuple[str, list[str], Surroundings]:
-    """The text of the user's own profile, whose blanks are to be filled in; a note, and what this machine shows.
+    """The text of the user's own profile, with the archs to add; a note, and what this machine shows.
 
     Raises:
-        ConfigError: it has no blanks, or an option asks for more than to fill them in: only a copy is changed.
+        ConfigError: it has no blanks and no arch is to be added, or an option asks for more than that.
     """
     from provision.machine.configuration import shipped
     from provision.machine.files.disk import read_given
-    from provision.profile.blanks import blanks
+    from provision.planning.site_proposals import kinds_by_name
+    from provision.profile.blanks import blanks, copy_arch
+    from provision.profile.patterns import NAME
 
     data, _ = shipped.load_profile(str(path))
     text = read_given(str(path), "profile")
-    asked = blanks(text, parse)
+    archs, asked, typed = table(data, "archs"), blanks(text, parse), shlex.quote(args.name)
     edit = f"edit it, or remove it: `rm {shlex.quote(str(path))}`"
-    if not asked:
-        raise ConfigError(f"`{path}` already exists, and has no blanks", hint=edit)
+    added = [arch for arch in dict.fromkeys(args.arch or ()) if arch not in archs]
     if args.source:
         raise ConfigError(
             f"`{path}` already exists, but `--from` is for a new profile",
-            hint=f"`provision site new {shlex.quote(args.name)}` fills in its blanks; or {edit}",
+            hint=f"`provision site new {typed}` fills in its blanks; or {edit}",
         )
-    others = [arch for arch in table(data, "archs") if args.arch and arch not in args.arch]
+    if not asked and not added:
+        adds = f"`provision site new {typed} --arch NAME` adds an arch; or "
+        raise ConfigError(f"`{path}` already exists, and has no blanks", hint=adds + edit)
+    others = [arch for arch in archs if args.arch and not added and arch not in args.arch]
     if others:
         raise ConfigError(f"`{path}` already exists, with the arch `{others[0]}`", hint=f"omit `--arch`; or {edit}")
-    return text, [f"continuing with the blanks of `{path}`"], surroundings([blank.path for blank in asked])
+    if wrong := [arch for arch in added if not NAME.fullmatch(arch)]:
+        raise ConfigError(f"{wrong[0]!r} cannot be the name of an arch", hint="letters, digits and `_.+-`")
+    notes = [f"continuing with the blanks of `{path}`"] if asked else []
+    if not added:
+        return text, notes, surroundings([blank.path for blank in asked])
+    template = read_given(str(shipped.load_profile(TEMPLATE)[1]), "profile")
+    seen = surroundings([blank.path for blank in (*asked, *blanks(template, parse))])
+    shown = kinds_by_name(seen.kinds, seen.targets)
+    for arch in added:
+        has_gpus = shown[arch].gpus > 0 if arch in shown else "gpu" in arch.lower()
+        text = f"{text.rstrip()}\n\n{copy_arch(template, 'gpu' if has_gpus else 'cpu', arch).rstrip()}\n"
+        notes.append(f"adding the arch `{arch}` to `{path}`, with{'' if has_gpus else 'out'} GPUs")
+    return text, notes, seen
 
 
 def _read_template(source: str, args: argparse.Namespace) -> tuple[str, list[str], Surroundings]:
-    """The text of the profile to copy, with the archs that the site has; notes on those left out; what this machine shows.
+    """The text of the profile to copy, with the archs that the site has; a note on them; what this machine shows.
 
     Raises:
         ConfigError: there is no such profile or arch, or the new site would replace one that comes with the tool.
     """
     from provision.machine.configuration import shipped
     from provision.machine.files.disk import exists, read_given
-    from provision.planning.site_proposals import archs_without_nodes
-    from provision.profile.blanks import blanks, keep_archs
+    from provision.planning.site_proposals import kinds_by_name
+    from provision.profile.blanks import blanks, keep_archs, with_archs
 
     typed = shlex.quote(args.name)
     if args.source != args.name and exists(str(shipped.shipped_root() / "sites" / f"{args.name}.toml")):
@@ -159,20 +182,30 @@ def _read_template(source: str, args: argparse.Namespace) -> tuple[str, list[str
         )
     data, path = shipped.load_profile(source)
     text = read_given(str(path), "profile")
-    asked = blanks(text, parse)
-    seen = surroundings([blank.path for blank in asked])
-    gpu_archs = _archs_with_gpus(table(data, "archs"))
-    cpu_archs = [arch for arch in table(data, "archs") if arch not in gpu_archs]
-    if args.arch:
-        return keep_archs(text, args.arch), [], seen
-    absent = archs_without_nodes(gpu_archs, cpu_archs, seen.kinds) if asked else ()
-    if absent:
-        text = keep_archs(text, [arch for arch in (*cpu_archs, *gpu_archs) if arch not in absent])
-    return (
-        text,
-        [f"Slurm has no nodes for arch `{arch}`, which is left out; `--arch {arch}` keeps it" for arch in absent],
-        seen,
-    )
+    seen = surroundings([blank.path for blank in blanks(text, parse)])
+    shown = kinds_by_name(seen.kinds, seen.targets) if source == TEMPLATE else {}
+    patterns = {arch: arch for arch in table(data, "archs")}
+    patterns |= {name: "gpu" if kind.gpus else "cpu" for name, kind in shown.items()}
+    notes = []
+    if shown and not args.arch:
+        kinds = ", ".join(f"`{name}` (partition `{kind.partition}`)" for name, kind in shown.items())
+        notes = [f"Slurm shows these kinds of nodes: {kinds}; `--arch NAME` keeps one"]
+    kept = args.arch or [*shown] or [*table(data, "archs")]
+    if all(patterns.get(name) == name for name in kept) or not set(kept) <= set(patterns):
+        return keep_archs(text, kept), notes, seen
+    return with_archs(text, {name: patterns[name] for name in kept}), notes, seen
+
+
+def _other_nodes(seen: Surroundings, archs: Mapping[str, Any], typed: str) -> list[str]:
+    """A line for each kind of node that no arch of the profile has, by their partitions."""
+    from provision.planning.site_proposals import kinds_by_name
+
+    partitions = {table(table(archs, arch), "job").get("partition") for arch in archs}
+    return [
+        f"partition `{kind.partition}` has other nodes: `provision site new {typed} --arch {name}`"
+        for name, kind in kinds_by_name(seen.kinds, seen.targets).items()
+        if name not in archs and kind.partition not in partitions
+    ]
 
 
 def _archs_with_gpus(archs: Mapping[str, Any]) -> list[str]:
@@ -273,12 +306,14 @@ def _to_fill_in(left: Sequence[Blank]) -> list[str]:
 
 
 def doubt(key: str, answer: str) -> str:
-    """What may be wrong with an answer although a profile can have it: the nodes may have a file that this machine lacks."""
+    """What may be wrong with an answer although a profile can have it: a file that is not here, a module without version."""
     from provision.machine.configuration import shipped
     from provision.machine.files.disk import exists
     from provision.profile.blanks import LEAVE_OUT, words_of
     from provision.profile.reader import VARIABLE
 
+    if key.endswith(".modules") and (plain := [word for word in words_of(answer) if not re.search("/.*[0-9]", word)]):
+        return f"`{plain[0]}` has no version: when the site changes its default, what was built does not load any more"
     if key not in ("modules.init", "modules.path") or answer == LEAVE_OUT:
         return ""
     paths = words_of(answer) if key == "modules.path" else [answer]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -75,5 +76,6 @@ def values_here(keys: Sequence[str]) -> dict[str, str]:
         "network.proxy": proxy if PROXY.fullmatch(proxy) else "",
         "modules.init": _init_here(),
         "modules.path": _module_path_here() if "modules.path" in keys else "",
+        "container.command": next(filter(shutil.which, ("apptainer", "singularity")), ""),
     }
     return {key: values[key] for key in keys if values.get(key)}

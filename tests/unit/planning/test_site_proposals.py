@@ -5,14 +5,13 @@ from __future__ import annotations
 import pytest
 
 from provision.launch.available_modules import describe
-from provision.planning.site_proposals import Surroundings, archs_without_nodes, propose
-from provision.schedulers.node_kind import NodeKind
+from provision.planning.site_proposals import Surroundings, kinds_by_name, propose, with_versions
 from provision.schedulers.slurm import parse_node_kinds
 
 # What Slurm 22.05 printed for three partitions over two kinds of nodes.
 SINFO = """\
-normal*|8:1:1|16384|(null)|zen3,ib
-accel|4:1:1|8192|gpu:a100:4|zen3
+normal*|8:1:1|16384|(null)|zen3,ib|1|infinite|NO
+accel|4:1:1|8192|gpu:a100:4|zen3|1|10:00|EXCLUSIVE
 all|8:1:1|16384|(null)|zen3,ib
 all|4:1:1|8192|gpu:a100:4|zen3
 """
@@ -54,7 +53,15 @@ def test_a_line_that_is_not_of_that_form_is_left_out(line: str) -> None:
         ("archs.cpu.job.partition", {}, "normal"),
         ("archs.gpu.job.partition", {}, "accel"),
         ("archs.cpu.target", {}, "zen3"),
-        ("archs.cpu.job.constraint", {}, "zen3"),
+        ("archs.cpu.job.constraint", {}, "-"),  # a partition of one kind of node
+        ("archs.cpu.job.constraint", {"archs.cpu.job.partition": "all"}, "zen3"),
+        ("archs.cpu.job.account", {}, "-"),
+        ("archs.cpu.job.time", {}, "00:30:00"),
+        ("archs.gpu.job.time", {}, "00:10:00"),
+        ("archs.cpu.job.memory", {}, "2G"),
+        ("archs.cpu.job.exclusive", {}, "false"),
+        ("archs.gpu.job.exclusive", {}, "true"),
+        ("scheduler.required", {}, "partition"),
         ("archs.cpu.node.cores", {"archs.cpu.job.partition": "all"}, "8"),
         ("archs.gpu.node.cores", {"archs.gpu.job.partition": "all"}, "4"),
         ("archs.gpu.node.cores", {"archs.gpu.job.partition": "normal"}, ""),
@@ -88,6 +95,30 @@ def test_nothing_is_proposed_without_a_scheduler_and_modules() -> None:
     assert propose("archs.cpu.launcher.options", {"archs.cpu.mpi.family": "mpich"}, ["gpu"], Surroundings()) == ""
 
 
-@pytest.mark.parametrize(("kinds", "without"), [(KINDS, ()), (KINDS[:1], ("gpu",)), (KINDS[1:2], ("cpu",)), ((), ())])
-def test_archs_without_nodes_are_left_out(kinds: tuple[NodeKind, ...], without: tuple[str, ...]) -> None:
-    assert archs_without_nodes(["gpu"], ["cpu"], kinds) == without
+OTHERS = """\
+work*|2:32:1|262144|(null)|haswell|1|1-00:00:00|NO
+work*|2:32:1|258048|(null)|haswell|1|1-00:00:00|NO
+new|2:32:1|262144|(null)|zen3|1|1-00:00:00|NO
+debug|2:32:1|262144|(null)|haswell|1|10:00|NO
+"""
+
+
+@pytest.mark.parametrize(
+    ("sinfo", "names"),
+    [
+        (SINFO, {"cpu": "normal", "gpu": "accel"}),
+        (OTHERS, {"haswell": "work", "zen3": "new"}),
+        (OTHERS.replace("zen3", "x"), {"work": "work", "new": "new"}),
+        ("a|4:1:1|8192|gpu:a100:4|x\na|8:1:1|8192|gpu:h100:8|x\n", {"a100": "a", "h100": "a"}),
+        ("a|4:1:1|8192|gpu:4|x\na|8:1:1|8192|gpu:8|x\n", {"gpu1": "a", "gpu2": "a"}),
+        ("", {}),
+    ],
+)
+def test_each_kind_of_node_has_a_name(sinfo: str, names: dict[str, str]) -> None:
+    kinds = kinds_by_name(parse_node_kinds(sinfo), {"zen3", "haswell"})
+    assert {name: kind.partition for name, kind in kinds.items()} == names
+
+
+def test_a_module_without_a_version_gets_the_newest_one_that_the_site_has() -> None:
+    modules = tuple(map(describe, ("gcc/12.2.0", "gcc/9.4", "openmpi", "x/gcc/13")))
+    assert with_versions("gcc, openmpi cmake gcc/9.4", modules) == "gcc/12.2.0 openmpi cmake gcc/9.4"

@@ -75,7 +75,7 @@ def test_the_build_job_of_each_arch_is_accepted_and_its_threads_fit_the_nodes(na
 
 
 def test_the_generic_profile_is_refused_until_it_is_filled_in() -> None:
-    with pytest.raises(ConfigError, match="30 values") as caught:
+    with pytest.raises(ConfigError, match="44 values") as caught:
         read_site(parsed("generic-slurm"), "sites/generic-slurm.toml", {})
     assert [line.split(":")[0] for line in caught.value.evidence] == list(FILLED)
 

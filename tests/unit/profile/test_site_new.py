@@ -24,6 +24,7 @@ TEXT = (SITES / "generic-slurm.toml").read_text(encoding="utf-8")
 BLANKS = blanks(TEXT, shipped.parse)
 PATHS = [blank.path for blank in BLANKS]
 SET = {path: " ".join(value) if isinstance(value, list) else str(value) for path, value in FILLED.items()}
+SET |= {path: str(value).lower() for path, value in FILLED.items() if isinstance(value, bool)}
 
 
 @pytest.fixture(autouse=True)
@@ -160,6 +161,9 @@ def test_remaining_blanks_are_listed_and_refused_by_other_verbs(
         words(verb, err)
 
 
+USUAL = {"account": "-", "qos": "-", "memory": "-", "exclusive": "false", "time": "00:30:00"}
+
+
 def test_values_found_on_the_machine_are_filled_in_and_listed(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -169,13 +173,21 @@ def test_values_found_on_the_machine_are_filled_in_and_listed(
         monkeypatch.setenv(name, value)
     assert call("site", "new", "ours", "--json") == 0
     result = json.loads(capsys.readouterr().out)["result"]
-    assert result["filled"] == {
+    seen = {
         "modules.init": f"{here}/lmod/init/bash",
         "modules.path": "-",
         "network.proxy": "http://p:1",
         "files.scratch": "$SCRATCH",
     }
-    assert len(result["left"]) == len(FILLED) - 4
+    usual = {
+        "scheduler.memory": "-",
+        "scheduler.required": "partition",
+        "container.command": "-",
+        "container.image": "-",
+        **{f"archs.{arch}.job.{key}": value for arch in ("cpu", "gpu") for key, value in USUAL.items()},
+    }
+    assert result["filled"] == {**seen, **usual}
+    assert len(result["left"]) == len(FILLED) - len(result["filled"])
 
 
 @pytest.mark.parametrize(
@@ -417,7 +429,7 @@ def test_only_right_answers_for_remaining_blanks_are_kept(
     path = profile_of(tmp_path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text((SITES / "generic-slurm.toml").read_text(encoding="utf-8").replace("generic-slurm", "ours"))
-    terminal([SET[key] for key in PATHS[:5]], KeyboardInterrupt)
+    terminal([SET[key] for key in PATHS[:7]], KeyboardInterrupt)
     assert call("site", "new", "ours") == 130
     path.write_text(path.read_text().replace('root = "?"', 'root = "/edited"'))
     draft = path.with_name("ours.toml.draft")
@@ -425,36 +437,65 @@ def test_only_right_answers_for_remaining_blanks_are_kept(
     kept["answers"]["network.compute"] = "maybe"
     draft.write_text(json.dumps(kept))
     capsys.readouterr()
-    terminal([SET["network.compute"], *(SET[key] for key in PATHS[5:])])
+    terminal([SET["network.compute"], *(SET[key] for key in PATHS[7:])])
     assert call("site", "new", "ours") == 0
-    assert "3 answers" in capsys.readouterr().err
+    assert "5 answers" in capsys.readouterr().err
     site = shipped.load_site("ours")
     assert (site.root, site.network.compute) == ("/edited", "proxy")
 
 
-def test_nodes_of_the_scheduler_are_proposed_and_absent_archs_left_out(
-    terminal: Terminals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: Words
+SINFO = """\
+work*|2:32:2|262144|(null)|zen3|1|1-00:00:00|NO
+new|2:48:1|524288|(null)|zen4|1|1-00:00:00|NO
+accel|1:64:1|524288|gpu:a100:4|zen3|1|2-00:00:00|EXCLUSIVE
+"""
+
+
+def test_each_kind_of_node_becomes_an_arch_with_what_the_scheduler_shows(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: Words
 ) -> None:
-    seen = Surroundings(kinds=parse_node_kinds("work*|2:32:2|262144|(null)|zen3\n"), targets={"zen3"})
+    seen = Surroundings(kinds=parse_node_kinds(SINFO), targets={"zen3", "zen4"})
     monkeypatch.setattr(new, "surroundings", lambda keys: seen)
-    taken = (
-        "job.partition",
-        "job.constraint",
-        "target",
-        *(f"node.{key}" for key in ("sockets", "cores", "threads", "memory_gb")),
-    )
-    mine = {path: SET[path] for path in PATHS if not path.startswith("archs.gpu")}
-    terminal(["" if path.removeprefix("archs.cpu.") in taken else answer for path, answer in mine.items()])
-    assert call("site", "new", "ours") == 0
-    out, err = capsys.readouterr()
-    (note,) = [line for line in err.splitlines() if "`--arch gpu`" in line]
+    typed = {"root": "/r", "modules.init": "/m", "modules.path": "-", "network.compute": "yes", "files.scratch": "-"}
+    for arch in ("zen3", "zen4", "gpu"):
+        of_arch = {"modules": "gcc/12 openmpi/4 cuda/12", "mpi.family": "openmpi", "launcher.options": "-"}
+        typed |= {f"archs.{arch}.{key}": value for key, value in of_arch.items()}
+    typed |= {"archs.gpu.gpu.nccl_home": "-"}
+    assert call("site", "new", "ours", *sets(typed)) == 0, capsys.readouterr().err
+    out = capsys.readouterr().out
+    (note,) = [line for line in out.splitlines() if line.startswith("Slurm shows")]
     words("site", note)
-    (arch,) = shipped.load_site("ours").archs
-    assert (arch.job.partition, arch.job.constraint, arch.target) == ("work", "zen3", "zen3")
-    assert arch.node is not None
-    assert (arch.node.sockets, arch.node.cores, arch.node.threads, arch.node.memory_gb) == (2, 64, 128, 256)
-    assert "archs.cpu.node.cores = 64" in out
-    assert "from this machine: root" not in out
+    site = shipped.load_site("ours")
+    found = {arch.name: (arch.job.partition, arch.target, arch.node and arch.node.cores) for arch in site.archs}
+    assert found == {"zen3": ("work", "zen3", 64), "zen4": ("new", "zen4", 96), "gpu": ("accel", "zen3", 64)}
+    assert [arch.job.exclusive for arch in site.archs] == [False, False, True]
+    assert site.arch("gpu").gpu is not None
+    text = (here / "sites/ours.toml").read_text()
+    assert text.count("#") == 1, "only the heading"
+    assert (site.runtimes, site.container, site.strategy("multiworker").note) == (("venv",), None, None)
+    assert "[files]" not in text and "\n\n\n" not in text
+
+
+def test_a_kind_of_node_that_was_left_out_is_named_and_added_later(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    seen = Surroundings(kinds=parse_node_kinds(SINFO), targets={"zen3", "zen4"})
+    monkeypatch.setattr(new, "surroundings", lambda keys: seen)
+    answers = {path: value for path, value in SET.items() if not path.startswith("archs.gpu")}
+    assert call("site", "new", "ours", "--arch", "cpu", *sets({**answers, "archs.cpu.job.partition": "work"})) == 0
+    out = capsys.readouterr().out
+    assert "`provision site new ours --arch zen4`" in out and "--arch zen3`" not in out
+    before = (here / "sites/ours.toml").read_text()
+    assert call("site", "new", "ours") == EXIT_USAGE
+    assert "--arch NAME" in capsys.readouterr().err
+    mine = {"archs.zen4.modules": "gcc/13", "archs.zen4.mpi.family": "mpich", "archs.zen4.launcher.options": "-"}
+    assert call("site", "new", "ours", "--arch", "zen4", *sets(mine)) == 0, capsys.readouterr().err
+    text = (here / "sites/ours.toml").read_text()
+    assert text.startswith(before.rstrip()), "what was there is as it was"
+    added = shipped.load_site("ours").arch("zen4")
+    assert (added.job.partition, added.node and added.node.memory_gb, added.gpu) == ("new", 512, None)
+    assert call("site", "new", "ours", "--arch", "my-gpus", "--set", "archs.my-gpus.target=zen3") == 0
+    assert "archs.my-gpus.gpu.nccl_home" in capsys.readouterr().out
 
 
 def test_a_new_profile_does_not_name_the_sources_of_its_template(

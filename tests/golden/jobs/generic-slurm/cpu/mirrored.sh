@@ -8,6 +8,8 @@
 #SBATCH --partition=normal              # the queue
 #SBATCH --constraint=zen3               # the kind of node
 #SBATCH --account=tests                 # the account to charge
+#SBATCH --qos=normal                    # the quality of service: its limits and its priority
+#SBATCH --mem=256G                      # memory on each node: 4G for each CPU
 
 # MirroredStrategy without a GPU: one process with one replica, on the CPUs of one node, like a `single` job.
 # Written by `provision job mirrored --site generic-slurm --arch cpu --account tests`. Submit it with `sbatch FILE`.

@@ -8,6 +8,8 @@
 #SBATCH --partition=normal            # the queue
 #SBATCH --constraint=zen3             # the kind of node
 #SBATCH --account=tests               # the account to charge
+#SBATCH --qos=normal                  # the quality of service: its limits and its priority
+#SBATCH --mem=256G                    # memory on each node: 4G for each CPU
 
 # One process on the CPUs of one node.
 # Written by `provision job single --site generic-slurm --arch cpu --account tests`. Submit it with `sbatch FILE`.

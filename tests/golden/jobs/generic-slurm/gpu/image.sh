@@ -8,6 +8,8 @@
 #SBATCH --partition=normal           # the queue
 #SBATCH --constraint=zen3            # the kind of node
 #SBATCH --account=tests              # the account to charge
+#SBATCH --qos=normal                 # the quality of service: its limits and its priority
+#SBATCH --mem=16G                    # memory on each node: 4G for each CPU
 
 # The image tensorflow/tensorflow:2.15.0-gpu as a file, for jobs at any Slurm cluster (template).
 # Written by `provision job image --site generic-slurm --arch gpu --account tests`.

@@ -8,7 +8,9 @@
 #SBATCH --partition=gpu                 # the queue
 #SBATCH --constraint=a100               # the kind of node
 #SBATCH --account=tests                 # the account to charge
+#SBATCH --qos=normal                    # the quality of service: its limits and its priority
 #SBATCH --gres=gpu:4                    # GPUs on each node
+#SBATCH --mem=256G                      # memory on each node: 4G for each CPU
 
 # MirroredStrategy: one process, 4 GPUs of one node.
 # Written by `provision job mirrored --site generic-slurm --arch gpu --account tests`. Submit it with `sbatch FILE`.

@@ -8,13 +8,14 @@
 #SBATCH --partition=gpu                    # the queue
 #SBATCH --constraint=a100                  # the kind of node
 #SBATCH --account=tests                    # the account to charge
+#SBATCH --qos=normal                       # the quality of service: its limits and its priority
 #SBATCH --gres=gpu:4                       # GPUs on each node
+#SBATCH --mem=256G                         # memory on each node: 4G for each CPU
 
 # MultiWorkerMirroredStrategy: 8 workers on 2 nodes, started by srun.
 # Written by `provision job multiworker --site generic-slurm --arch gpu --account tests`. Submit it with `sbatch FILE`.
 # Output: /scratch/$USER/runs/JOBID. Copy it to the current folder with
 # `provision data pull runs/JOBID --site generic-slurm`.
-# supported here: NCCL stalled on the system where ml-dist was written.
 
 set -euo pipefail
 umask 022
