@@ -189,7 +189,7 @@ def test_cobalt_directives_have_all_attributes_in_one_option() -> None:
     batch = dataclasses.replace(BATCH, constraint="mcdram=cache:numa=quad", output="/site/jobs/mnist")
     batch = dataclasses.replace(batch, scheduler=Scheduler(name="cobalt", options=()))
     assert [str(line).removeprefix("#COBALT ") for line in cobalt.directives(batch)] == [
-        *("--jobname mnist", "-O /site/jobs/mnist", "-n 2", "-t 01:30:00", "-q debug", "-A tests"),
+        *("--jobname mnist", "-O /site/jobs/mnist-$jobid", "-n 2", "-t 01:30:00", "-q debug", "-A tests"),
         "--attrs mcdram=cache:numa=quad:filesystems=home,eagle",
     ]
 
