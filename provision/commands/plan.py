@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.replaced import replaced_line
 from provision.commands.shared.target import Target, describe_own_files, read_target
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError, PlanError
+from provision.wording import count
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -21,7 +23,7 @@ def run(args: argparse.Namespace) -> Outcome:
     from provision.planning.planner import make_plan
     from provision.planning.preflight import blockers, network_problems
 
-    target = read_target(args)
+    target = read_target(args, unfinished=args.profile)
     alone = args.profile or not target.is_here
     unused = (("--commands", args.commands),) if alone else (("--account", args.account),)
     refuse_unused(
@@ -100,13 +102,16 @@ def _what_may_fail(target: Target) -> tuple[tuple[str, ...], tuple[str, ...], tu
 def _outline(target: Target, account: str | None, own: tuple[str, ...], *, forced: bool) -> Outcome:
     """Describe a build from the profile alone."""
     from provision.jobs.build_job import build_batch
+    from provision.machine.configuration import shipped
     from provision.planning.outline import outline
+    from provision.profile.site import blank_paths
     from provision.schedulers import scheduler_for
 
     site, arch, stack = target.site, target.arch, target.stack
     directives: tuple[str, ...] = ()
     refused = None
-    if site.scheduler.name != "none":
+    blank = blank_paths(shipped.load_profile(site.origin)[0])
+    if site.scheduler.name != "none" and not blank:
         scheduler, jobs = scheduler_for(site.scheduler.name), str(target.store.jobs)
         try:
             batch = build_batch(site, arch, stack, f"provision-{arch.name}", jobs, account)
@@ -118,6 +123,13 @@ def _outline(target: Target, account: str | None, own: tuple[str, ...], *, force
         f"from the profile `{site.origin}` alone"
         + ("" if forced else f": `{site.modules.init}` is not on this machine")
     ]
+    if blank:
+        lines += [
+            f"{count(len(blank), 'value')} left blank, for which `?`, `native` or the least value stands below:",
+            *textwrap.wrap(", ".join(blank), 118, initial_indent="  ", subsequent_indent="  ", break_on_hyphens=False),
+            "  `provision site new SITE` asks for them",
+            "",
+        ]
     for title, values in parts.items():
         lines += [f"{title:<12} {value}" if index == 0 else f"{'':<12} {value}" for index, value in enumerate(values)]
     against, doubts, unconfirmed = _what_may_fail(target)
@@ -141,5 +153,6 @@ def _outline(target: Target, account: str | None, own: tuple[str, ...], *, force
         "cannot_work": list(against),
         "to_check": list(doubts),
         "unconfirmed": list(unconfirmed),
+        "blank": blank,
     }
     return Outcome(text="\n".join(lines), result=result)

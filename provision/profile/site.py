@@ -2,7 +2,7 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from provision.errors import ConfigError
@@ -185,6 +185,28 @@ def read_site(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], 
     site = _read(data, typed, faults)
     faults.check(hint=f"edit `{origin}`")
     return site
+
+
+def read_unfinished(data: Mapping[str, Any], origin: str, environ: Mapping[str, str], typed: str | None = None) -> Site:
+    """Read a parsed profile with blanks: texts are `?`, choices and numbers the default or the least, a CPU `native`.
+
+    Raises:
+        ConfigError: the profile has other faults; the error lists each with its key path.
+    """
+    blank = blank_paths(data)
+    faults = Faults(origin, data, environ)
+    site = _read(data, typed, faults)
+    others = [
+        line for line, path in zip(faults.lines, faults.paths, strict=True) if path.partition("[")[0] not in blank
+    ]
+    if others:
+        raise ConfigError(f"`{origin}` has faults besides its blanks", evidence=others, hint=f"edit `{origin}`")
+    archs = []
+    for arch in site.archs:
+        unknown = arch.gpu is not None and BLANK in arch.gpu.capabilities
+        gpu = replace(arch.gpu, capabilities=()) if arch.gpu and unknown else arch.gpu
+        archs.append(replace(arch, gpu=gpu, target="native" if arch.target == BLANK else arch.target))
+    return replace(site, archs=tuple(archs))
 
 
 def find_faults(data: Mapping[str, Any], origin: str, environ: Mapping[str, str]) -> Faults:

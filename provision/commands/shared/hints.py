@@ -62,8 +62,10 @@ def _completed(command: str, given: dict[str, str], typed: Sequence[str]) -> str
         return command
     if "--site" in given:
         words = re.sub(r"(?<=--site )SITE\b", shlex.quote(given["--site"]), words)
-    # An environment has its arch and stack; the verb that was typed is advised with other options than before.
-    only_site = "/" in words or leaf.words == tuple(typed[: len(leaf.words)])
+    # An environment has its arch and stack; `site new --arch` adds an arch; the verb that was typed is advised with other options
+    # than before.
+    same_verb = leaf.words == tuple(typed[: len(leaf.words)])
+    only_site = "/" in words or words.startswith("site new ") or same_verb
     for name, value in given.items():
         if name in leaf.spellings and not re.search(rf"{name}[ =]", words) and (name == "--site" or not only_site):
             words += f" {name} {shlex.quote(value)}"

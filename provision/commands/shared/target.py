@@ -146,8 +146,8 @@ def read_store(site: Site, *, lenient: bool = False) -> Store:
     return store
 
 
-def read_target(args: argparse.Namespace) -> Target:
-    """What `--site`, `--arch` and `--stack` name.
+def read_target(args: argparse.Namespace, *, unfinished: bool = False) -> Target:
+    """What `--site`, `--arch` and `--stack` name; `unfinished`: the profile of the site may have blanks.
 
     Raises:
         ConfigError: one of them does not exist, or its file has faults.
@@ -156,7 +156,8 @@ def read_target(args: argparse.Namespace) -> Target:
 
     from provision.machine.configuration import shipped
 
-    target = make_target(shipped.load_site(args.site), args.arch, args.stack, args.backend)
+    site = shipped.load_site(args.site, unfinished=unfinished)
+    target = make_target(site, args.arch, args.stack, args.backend)
     return dataclasses.replace(
         target, publish=not getattr(args, "no_publish", False), rebuild=getattr(args, "rebuild", False)
     )

@@ -21,7 +21,7 @@ from provision.machine.configuration.search_path import known
 from provision.model.lock import Lock, check_lock, parse_lock
 from provision.model.patch import Patch, parse_patch
 from provision.profile.extending import join
-from provision.profile.site import Site, read_site, refuse_blanks
+from provision.profile.site import Site, blank_paths, read_site, read_unfinished, refuse_blanks
 from provision.profile.stack import Stack, read_stack
 from provision.profile.wish import Wish, is_wish, read_wish
 from provision.wording import nearest, nearest_name
@@ -182,10 +182,12 @@ def load_profile(name: str) -> tuple[Mapping[str, Any], Path]:
     return join([data for data, _ in layers]), layers[0][1]
 
 
-def load_site(name: str) -> Site:
-    """The site called `name`, or described by the file `name`."""
+def load_site(name: str, *, unfinished: bool = False) -> Site:
+    """The site called `name`, or described by the file `name`; `unfinished`: also if its profile has blanks."""
     data, path = load_profile(name)
     _refuse_other_name("site", data, path)
+    if unfinished and blank_paths(data):
+        return read_unfinished(data, str(path), environment(), name)
     known_as = os.path.join(folders.own_folder(), "sites", f"{path.stem}.toml")
     is_own = os.path.exists(known_as) and os.path.samefile(known_as, path)
     new = f"{shlex.quote(path.stem)}` fills" if is_own else f"SITE --from {shlex.quote(name)}` copies it, fills"

@@ -154,6 +154,12 @@ def test_remaining_blanks_are_listed_and_refused_by_other_verbs(
     out = capsys.readouterr().out
     assert '  root = "?"' in out and '  archs.gpu.job.partition = "?"' in out
     words("site", next(line for line in out.splitlines() if "2 values" in line))
+    assert cli.main(["plan", "--site", "ours", "--arch", "gpu", "--profile"]) == 0
+    out = capsys.readouterr().out
+    assert "2 values left blank" in out and "\n  root, archs.gpu.job.partition\n" in out
+    assert "`provision site new SITE` asks" in out and "cuda/12.2.2" in out
+    assert cli.main(["plan", "--site", "generic-slurm", "--arch", "gpu", "--profile", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["result"]["blank"] == PATHS
     for verb in ("build", "plan"):
         assert cli.main([verb, "--site", "ours"]) == EXIT_USAGE
         err = capsys.readouterr().err
