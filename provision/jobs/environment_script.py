@@ -29,6 +29,8 @@ class EnvironmentScript:
     container: Container | None = None
     image: str | None = None
     overlays: tuple[str, ...] = ()
+    program: str | None = None
+    """The program to run, if the script does not take one from its command line."""
 
 
 def in_environment(
@@ -60,7 +62,9 @@ def on_modules(site: Site, arch: Arch, *, modules: tuple[str, ...], venv: str | 
     )
 
 
-def in_container(site: Site, *, image: str | None, overlays: tuple[str, ...]) -> EnvironmentScript:
+def in_container(
+    site: Site, *, image: str | None, overlays: tuple[str, ...], program: str | None = None
+) -> EnvironmentScript:
     """The script for the site's container, or another image; `overlays` are mounted over the site's.
 
     Raises:
@@ -73,4 +77,5 @@ def in_container(site: Site, *, image: str | None, overlays: tuple[str, ...]) ->
         container=container,
         image=image_path(site, image or container.image),
         overlays=tuple(path for path in (container.overlay, *overlays) if path),
+        program=program,
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError
+from provision.machine.programs.shell import absolute
 from provision.machine.terminal.console import say
 
 if TYPE_CHECKING:
@@ -33,6 +34,10 @@ def run(args: argparse.Namespace) -> Outcome:
 
     site = shipped.load_site(args.site)
     what: str = args.what
+    if not what.startswith(TFDS):
+        refuse_unused(args, [("--data-dir", args.data_dir)], f"`{what}` is not a set of TensorFlow Datasets")
+    if what.endswith(".py"):
+        return _program(args, site)
     address = "://" in what
     if not address:
         refuse_unused(args, [("--sha256", args.sha256), ("--name", args.name)], f"`{what}` is not an address")
@@ -45,7 +50,7 @@ def run(args: argparse.Namespace) -> Outcome:
     if address:
         return _fetch_address(args, place)
     if what.startswith(TFDS):
-        return _fetch_tfds(what[len(TFDS) :], place, site)
+        return _fetch_tfds(what[len(TFDS) :], place, site, args.data_dir)
     say(f"fetching {what}")
     paths, links = fetch_keras(files[what], place)
     folder = posixpath.dirname(paths[0])
@@ -54,6 +59,30 @@ def run(args: argparse.Namespace) -> Outcome:
         lines.append(f"every Keras finds it by a link below {keras_homes()[0]}")
     lines.append(f"for jobs: --data {shlex.quote(folder)}" if what == "mnist" else "jobs need no option for it")
     return Outcome(text="\n".join(lines), result={"what": what, "files": paths, "links": links, "folder": folder})
+
+
+def _program(args: argparse.Namespace, site: Site) -> Outcome:
+    """The script that runs a program of the user in the site's container, in the folder in which it is started.
+
+    Raises:
+        ConfigError: there is no such file, or the site has no containers.
+    """
+    from provision.commands.shared.command_line import command_line
+    from provision.jobs.environment_script import in_container
+    from provision.machine.files.disk import is_file
+    from provision.machine.submission.render_jobs import render_environment_script
+
+    refuse_unused(args, [("--sha256", args.sha256), ("--name", args.name)], "a program is not an address")
+    program = absolute(args.what)
+    if not is_file(program):
+        raise ConfigError(f"there is no program `{args.what}`", hint=f"`ls {shlex.quote(posixpath.dirname(program))}`")
+    script = in_container(site, image=None, overlays=(), program=program)
+    where = site.network.where_to_download or "a node with network"
+    say(
+        f"note: run the script on {where}, in the folder of your job; data with `data_dir='.'` and weights go where jobs look"
+    )
+    text = render_environment_script(script, command=command_line(args), again="write it again")
+    return Outcome(text=text, result={"what": args.what, "files": [], "links": [], "folder": "."})
 
 
 def _unknown(what: str, names: tuple[str, ...]) -> ConfigError:
@@ -98,7 +127,7 @@ def _fetch_address(args: argparse.Namespace, place: Path | None) -> Outcome:
     return Outcome(text=text, result={"what": name, "files": [file], "links": [], "folder": posixpath.dirname(file)})
 
 
-def _fetch_tfds(name: str, place: Path | None, site: Site) -> Outcome:
+def _fetch_tfds(name: str, place: Path | None, site: Site, data_dir: str | None) -> Outcome:
     from provision.machine.network.data_files import fetch_tfds
 
     if not TFDS_NAME.fullmatch(name):
@@ -106,8 +135,11 @@ def _fetch_tfds(name: str, place: Path | None, site: Site) -> Outcome:
             f"{name!r} is not a name of TensorFlow Datasets", hint="`tfds:NAME` or `tfds:NAME/CONFIG:VERSION`"
         )
     say(f"TensorFlow Datasets prepares {name}; this can take long")
-    python, folder = fetch_tfds(name, place)
+    python, folder = fetch_tfds(name, place, data_dir and absolute(data_dir))
     text = f"tfds:{name}: prepared by {python} in {folder}\njobs of site `{site.name}` find it by TFDS_DATA_DIR"
-    if place is None:
+    text += ", unless the program names another folder (`data_dir=`): then `--data-dir` of this verb"
+    if data_dir:
+        text = f"tfds:{name}: prepared by {python} in {folder}, for a program that names this folder in `data_dir=`"
+    elif place is None:
         text = f"tfds:{name}: prepared by {python} in {folder}, where TensorFlow Datasets looks"
     return Outcome(text=text, result={"what": f"tfds:{name}", "files": [], "links": [], "folder": folder})

@@ -73,10 +73,14 @@ COMMANDS = (
         "download a data set or weights, to where jobs find them",
         option(
             "WHAT",
-            "a data set of Keras (mnist, cifar10), imagenet-weights:NETWORK, tfds:NAME, or an address with --sha256",
+            "a data set of Keras (mnist, cifar10), imagenet-weights:NETWORK, tfds:NAME, an address with --sha256, or a program "
+            "of yours that downloads (FILE.py): that prints a script which runs it in the site's container",
         ),
         option("--sha256 HASH", "with an address: the sha256 that the file must have"),
         option("--name NAME", "with an address: the name of the file (default: the address's)"),
+        option(
+            "--data-dir DIR", "with tfds:NAME: the folder that your program names in `data_dir=`, such as `.`"
+        ),
         SITE,
         examples=("data fetch mnist",),
     ),

@@ -190,8 +190,10 @@ def link(path: Path, target: Path, digest: str) -> None:
         path.symlink_to(target)
 
 
-def fetch_tfds(name: str, place: Path | None) -> tuple[str, str]:
-    """Let TensorFlow Datasets of the user's Python prepare a data set; returns that Python, and the folder.
+def fetch_tfds(name: str, place: Path | None, data_dir: str | None = None) -> tuple[str, str]:
+    """Let TensorFlow Datasets of the user's Python prepare a data set, in `data_dir` or below `place`.
+
+    Returns that Python, and the folder.
 
     Raises:
         ConfigError: there is no Python with TensorFlow Datasets on PATH.
@@ -200,7 +202,7 @@ def fetch_tfds(name: str, place: Path | None) -> tuple[str, str]:
     from provision.machine.programs.failed_program import failed_program
     from provision.machine.programs.run import stream
 
-    python, folder = shutil.which("python") or shutil.which("python3"), tfds_folder(place)
+    python, folder = shutil.which("python") or shutil.which("python3"), data_dir or tfds_folder(place)
     missing = ConfigError(
         "the Python on PATH has no TensorFlow Datasets",
         evidence=[f"Python: {python or 'there is none'}"],

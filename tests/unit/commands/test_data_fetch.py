@@ -10,6 +10,8 @@ import hashlib
 import io
 import json
 import re
+import subprocess
+import sys
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from golden_files import Words
+from parts.containers import container_program, no_namespaces
 from parts.json_page import result_faults
 from parts.network import files_in, serving
 from parts.provision import site_file
@@ -194,6 +197,9 @@ def test_tensorflow_datasets_of_the_users_python_prepare_a_set_where_jobs_look(
     result, _ = fetch(capsys, "tfds:mnist", "--site", site)
     assert result["folder"] == str(tmp_path / "scratch/tensorflow_datasets")
     assert (tmp_path / "scratch/tensorflow_datasets/mnist").is_dir()
+    monkeypatch.chdir(tmp_path)
+    result, _ = fetch(capsys, "tfds:mnist", "--data-dir", "here", "--site", site)
+    assert (result["folder"], (tmp_path / "here/mnist").is_dir()) == (str(tmp_path / "here"), True)
     package.unlink()
     assert "has no TensorFlow Datasets" in fetch(capsys, "tfds:mnist", "--site", site, code=2)[1]
 
@@ -232,3 +238,44 @@ def test_a_job_that_would_download_without_network_is_refused_until_it_is_fetche
     err = capsys.readouterr().err
     assert "`provision data fetch mnist" in err
     words("job", err.splitlines()[0])
+
+
+def test_a_program_that_downloads_runs_in_the_container_in_the_folder_of_the_job(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: Words
+) -> None:
+    """The script of NYU's page, `download_data_and_weights.py`: by a stand-in for singularity with a root of its own."""
+    if reason := no_namespaces():
+        pytest.skip(reason)
+    image, setup, overlay = tmp_path / "image.sif", tmp_path / "env.sh", tmp_path / "my.ext3"
+    image.write_text("")
+    overlay.write_bytes(bytes(1080) + b"\x53\xef")  # where an ext3 file system has its mark
+    setup.write_text(f"export PATH={Path(sys.executable).parent}:$PATH\n")
+    greene = site_file(
+        tmp_path,
+        "nyu-greene",
+        ("/scratch/work/public/singularity/cuda12.1.1-cudnn8.9.0-devel-ubuntu22.04.2.sif", str(image)),
+        ("/scratch/$USER/tensorflow-example/tensorflow.ext3", str(overlay)),
+        ('setup = "/ext3/env.sh"', f'setup = "{setup}"\nbind = ["{tmp_path}", "{Path(sys.executable).parent}"]'),
+        ('scratch = "/scratch/$USER"', f'scratch = "{tmp_path}"'),
+    )
+    program, job = tmp_path / "my programs" / "download.py", tmp_path / "job"
+    program.parent.mkdir()
+    job.mkdir()
+    program.write_text("import os; print(os.getcwd(), os.path.isdir('/ext3'), file=open('cassava', 'w'))\n")
+    assert main(["data", "fetch", str(program), "--site", greene]) == 0
+    script, note = capsys.readouterr()
+    words("data", note)
+    path = f"{container_program('singularity', tmp_path)}:/usr/bin:/bin"
+    done = subprocess.run(
+        ["bash"],
+        input=script,
+        cwd=job,
+        env={"PATH": path, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (job / "cassava").read_text() == f"{job} True\n"
+    assert main(["data", "fetch", str(program.with_name("none.py")), "--site", greene]) == 2
+    assert main(["data", "fetch", "mnist", "--data-dir", ".", "--site", greene]) == 2
