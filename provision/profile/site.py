@@ -196,9 +196,8 @@ def read_unfinished(data: Mapping[str, Any], origin: str, environ: Mapping[str, 
     blank = blank_paths(data)
     faults = Faults(origin, data, environ)
     site = _read(data, typed, faults)
-    others = [
-        line for line, path in zip(faults.lines, faults.paths, strict=True) if path.partition("[")[0] not in blank
-    ]
+    lines = zip(faults.lines, faults.found, strict=True)
+    others = [line for line, (path, _, _) in lines if path.partition("[")[0] not in blank]
     if others:
         raise ConfigError(f"`{origin}` has faults besides its blanks", evidence=others, hint=f"edit `{origin}`")
     archs = []

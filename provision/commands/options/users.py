@@ -78,9 +78,7 @@ COMMANDS = (
         ),
         option("--sha256 HASH", "with an address: the sha256 that the file must have"),
         option("--name NAME", "with an address: the name of the file (default: the address's)"),
-        option(
-            "--data-dir DIR", "with tfds:NAME: the folder that your program names in `data_dir=`, such as `.`"
-        ),
+        option("--data-dir DIR", "with tfds:NAME: the folder that your program names in `data_dir=`, such as `.`"),
         SITE,
         examples=("data fetch mnist",),
     ),

@@ -385,7 +385,7 @@ def test_a_plan_is_data_and_touches_nothing(capsys: Captured) -> None:
 def test_an_interruption_says_what_is_kept_and_what_to_do(
     command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: Captured, words: Words
 ) -> None:
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     for name in ("load_site", "load_profile"):

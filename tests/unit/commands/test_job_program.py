@@ -61,6 +61,6 @@ def test_a_job_without_gpus_is_linted_for_the_nodes_that_it_gets(tmp_path: Path,
     words = ("job", "single", "--site", "sigma2-saga", "--arch", "accel", "--account", "tests", "--no-gpu")
     assert call(*words, "--script", str(train)) == 0
     out, err = capsys.readouterr()
-    assert "--cpus-per-task=6" in out
+    assert "--cpus-per-task=1 " in out
     assert "--partition=normal" in out
     assert err == ""

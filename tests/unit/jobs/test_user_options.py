@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -20,6 +21,7 @@ from provision.jobs.arguments import split_arguments
 from provision.jobs.user_job import with_launcher, without_prefix
 from provision.machine.submission.render_jobs import render_user_job
 from provision.model import quoting
+from provision.profile.launcher import Launcher
 from provision.profile.strategy import StrategyName
 from provision.schedulers import cobalt, pbs, slurm
 
@@ -205,7 +207,7 @@ def test_a_launcher_must_fit_the_scheduler_and_the_mpi(words: Words) -> None:
 def test_gpus_are_asked_for_by_node_if_mpirun_starts_the_ranks() -> None:
     """The daemon of mpirun is the one task of a node: with `--gpus-per-task` its ranks would all get the first GPU."""
     asked = job(*SAGA)
-    by_mpirun = with_launcher(asked.site, asked.arch, "mpirun")
+    by_mpirun = dataclasses.replace(asked.arch, launcher=Launcher(name="mpirun", options=()))
     assert "#SBATCH --gpus-per-task=1" in directives(SAGA)
     assert "#SBATCH --gpus-per-node=4" in directives(SAGA, arch=by_mpirun)
     assert not any("per-task=1" in line for line in directives(SAGA, arch=by_mpirun))
@@ -220,8 +222,10 @@ def test_only_jobs_of_horovod_load_the_module_of_horovod() -> None:
 
 
 def test_a_test_without_gpus_has_the_cpus_of_one_gpu_where_nodes_are_shared() -> None:
-    assert "#SBATCH --cpus-per-task=6" in directives(("sigma2-saga", "accel", "single"), use_gpu=False)
-    assert "#SBATCH --cpus-per-task=40" in directives(("sigma2-saga", "normal", "single"))
+    assert "#SBATCH --cpus-per-task=32" in directives(("nersc-perlmutter", "gpu", "single"), use_gpu=False)
+    assert "#SBATCH --cpus-per-task=256" in directives(("nersc-perlmutter", "cpu", "single"))
+
+
 def test_a_launcher_of_which_the_site_warns_is_refused_with_the_page(words: Words) -> None:
     site = profile("sigma2-saga")
     assert with_launcher(site, site.arch("accel"), "srun") is site.arch("accel")

@@ -4,11 +4,13 @@
 #SBATCH --nodes=2
 #SBATCH --ntasks-per-node=4
 #SBATCH --time=00:30:00
+#SBATCH --cpus-per-task=16
 #SBATCH --partition=gpu
 #SBATCH --constraint=a100
 #SBATCH --account=tests
 #SBATCH --qos=normal
 #SBATCH --gres=gpu:4
+#SBATCH --mem=256G
 
 # Written by `provision job build --site generic-slurm --arch gpu --profile`. Submit it with `sbatch`.
 # It builds gpu/tensorflow/2.15.1 on a node of the arch. The plan is made on that node, because this script was written from the
@@ -16,6 +18,10 @@
 
 set -euo pipefail
 umask 022
+# What the shell that submitted this script, or its job, may have left, and the launcher would obey.
+unset SLURM_{EXPORT_ENV,CPU_BIND,MEM_BIND,STEP_GRES,OVERLAP,EXACT,LABELIO,STDOUTMODE,TIMELIMIT,HET_SIZE,PACK_SIZE,JOB_NODELIST_HET_GROUP_0,JOB_NODELIST_PACK_GROUP_0} \
+  SLURM_{MEM_PER_CPU,MEM_PER_GPU,CPUS_PER_GPU,GPU_BIND,GPUS,GPUS_PER_NODE,GPUS_PER_TASK,GPUS_PER_SOCKET} \
+  SLURM_{NTASKS_PER_CORE,NTASKS_PER_SOCKET,NTASKS_PER_GPU,THREADS_PER_CORE,CORE_SPEC,HINT,DISTRIBUTION,RESERVATION}
 export PROVISION_ROOT=/site/root
 export http_proxy=http://proxy.example:3128
 export https_proxy=http://proxy.example:3128

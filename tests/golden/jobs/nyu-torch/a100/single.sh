@@ -21,6 +21,10 @@
 
 set -euo pipefail
 umask 022
+# What the shell that submitted this script, or its job, may have left, and the launcher would obey.
+unset SLURM_{EXPORT_ENV,CPU_BIND,MEM_BIND,STEP_GRES,OVERLAP,EXACT,LABELIO,STDOUTMODE,TIMELIMIT,HET_SIZE,PACK_SIZE,JOB_NODELIST_HET_GROUP_0,JOB_NODELIST_PACK_GROUP_0} \
+  SLURM_{MEM_PER_CPU,MEM_PER_GPU,CPUS_PER_GPU,GPU_BIND,GPUS,GPUS_PER_NODE,GPUS_PER_TASK,GPUS_PER_SOCKET} \
+  SLURM_{NTASKS_PER_CORE,NTASKS_PER_SOCKET,NTASKS_PER_GPU,THREADS_PER_CORE,CORE_SPEC,HINT,DISTRIBUTION,RESERVATION}
 
 # The folder from which the job was submitted, the training script, and a folder for the output of this job.
 submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
@@ -47,8 +51,9 @@ fi
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
-  source /share/apps/lmod/lmod/init/bash
+  source /share/apps/lmod/lmod/init/bash || : # its last command may be false
 fi
+command -v module >/dev/null 2>&1 || stop "the command module is not defined by "/share/apps/lmod/lmod/init/bash
 module purge >/dev/null 2>&1 || true
 module list # record the modules in the output
 set -u

@@ -17,6 +17,10 @@
 
 set -euo pipefail
 umask 022
+# What the shell that submitted this script, or its job, may have left, and the launcher would obey.
+unset SLURM_{EXPORT_ENV,CPU_BIND,MEM_BIND,STEP_GRES,OVERLAP,EXACT,LABELIO,STDOUTMODE,TIMELIMIT,HET_SIZE,PACK_SIZE,JOB_NODELIST_HET_GROUP_0,JOB_NODELIST_PACK_GROUP_0} \
+  SLURM_{MEM_PER_CPU,MEM_PER_GPU,CPUS_PER_GPU,GRES,GPU_BIND,GPUS,GPUS_PER_NODE,GPUS_PER_TASK} \
+  SLURM_{GPUS_PER_SOCKET,NTASKS_PER_CORE,NTASKS_PER_SOCKET,NTASKS_PER_GPU,THREADS_PER_CORE,CORE_SPEC,HINT,DISTRIBUTION,RESERVATION}
 
 # The folder from which the job was submitted, the training script, and a folder for the output of this job.
 submit_folder=${SLURM_SUBMIT_DIR:-$PWD}
@@ -49,8 +53,9 @@ require_loaded() { # some versions of `module` succeed even if they load nothing
 set +u # module systems use unset variables
 if ! command -v module >/dev/null 2>&1; then
   # shellcheck source=/dev/null
-  source /usr/share/lmod/lmod/init/bash
+  source /usr/share/lmod/lmod/init/bash || : # its last command may be false
 fi
+command -v module >/dev/null 2>&1 || stop "the command module is not defined by "/usr/share/lmod/lmod/init/bash
 module reset >/dev/null 2>&1 || true
 module load EESSI/2023.06
 module load TensorFlow/2.13.0-foss-2023a
@@ -58,6 +63,12 @@ require_loaded EESSI/2023.06
 require_loaded TensorFlow/2.13.0-foss-2023a
 module list # record the modules in the output
 set -u
+
+# Compute nodes reach the internet only through a proxy.
+export http_proxy="${http_proxy:-http://10.63.2.48:3128}"
+export https_proxy="${https_proxy:-http://10.63.2.48:3128}"
+export HTTP_PROXY="${HTTP_PROXY:-http://10.63.2.48:3128}"
+export HTTPS_PROXY="${HTTPS_PROXY:-http://10.63.2.48:3128}"
 
 # Variables that TensorFlow and its libraries read.
 export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the modules

@@ -66,6 +66,12 @@ require_loaded tensorflow/2.15.1
 module list # record the modules in the output
 set -u
 
+# Compute nodes reach the internet only through a proxy.
+export http_proxy="${http_proxy:-http://proxy.saga:3128}"
+export https_proxy="${https_proxy:-http://proxy.saga:3128}"
+export HTTP_PROXY="${HTTP_PROXY:-http://proxy.saga:3128}"
+export HTTPS_PROXY="${HTTPS_PROXY:-http://proxy.saga:3128}"
+
 # Variables that TensorFlow and its libraries read.
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
 # What `provision data fetch` downloaded. Every Keras finds it in ~/.keras; KERAS_HOME is not set, because Keras 2 ignores it.

@@ -64,6 +64,12 @@ require_loaded TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0
 module list # record the modules in the output
 set -u
 
+# Compute nodes reach the internet only through a proxy.
+export http_proxy="${http_proxy:-http://proxy.saga:3128}"
+export https_proxy="${https_proxy:-http://proxy.saga:3128}"
+export HTTP_PROXY="${HTTP_PROXY:-http://proxy.saga:3128}"
+export HTTPS_PROXY="${HTTPS_PROXY:-http://proxy.saga:3128}"
+
 # Variables that TensorFlow and its libraries read.
 export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the modules
 export TF_CPP_MIN_LOG_LEVEL="${TF_CPP_MIN_LOG_LEVEL:-1}" # without what TensorFlow prints in each rank about the CPU
