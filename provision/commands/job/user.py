@@ -149,7 +149,7 @@ def _submit(args: argparse.Namespace, target: Target, script: Script, text: str,
     say(f"submitted job {number} (`{path}`)")
     try:
         with listener() as listen:
-            status = follow(number, name, target.store, listen, build=False)
+            status = follow(number, name, target.store, listen, build=False, command=script.job.command)
     except KeyboardInterrupt:
         raise stopped_following(number, again, target.site) from None
     return Outcome(text=ending(status), result={**result, "state": status.state, "output": status.output})

@@ -69,6 +69,8 @@ class FollowedJob:
     failure: Mapping[str, Any] = field(default_factory=dict)
     follower: Follower | None = None
     build: bool | None = None
+    command: str = "provision job KIND"
+    """The command that wrote a user's job, for a hint of how it goes on."""
     failed: JobStatus | None = None
     """A task of an array that did not end well: the scheduler forgets it before the others have ended."""
     output: str = ""
@@ -104,7 +106,7 @@ class FollowedJob:
         self.failed = (now.failed if now else None) or self.failed
         build = self.follower is not None if self.build is None else self.build
         if now is None and self.failed:
-            return _ended(self.failed, self.failure, build=build)
+            return _ended(self.failed, self.failure, self.command, build=build)
         if now is None:
             return self._forgotten()
         why = scheduler_for(self.scheduler).waiting(now) if now.state == "PENDING" else ""
@@ -115,7 +117,7 @@ class FollowedJob:
             word += f" on {now.nodes}"
         if now.ended:
             self._read_events()
-            return _ended(self.failed or now, self.failure, build=build)
+            return _ended(self.failed or now, self.failure, self.command, build=build)
         self._say(word, word)
         if now.state == "RUNNING" and self.build is False and now.output not in ("", self.output):
             self.listen(Event(kind="say", text=f"output: {now.output}"))
@@ -159,14 +161,15 @@ def follow(
     pause: Callable[[float], None] = time.sleep,
     *,
     build: bool | None = None,
+    command: str = "provision job KIND",
 ) -> JobStatus:
-    """Follow a job to its end; `build` as in `FollowedJob`.
+    """Follow a job to its end; `build` and `command` as in `FollowedJob`.
 
     Raises:
         CommandError: the scheduler did not answer at first.
         JobError: see `FollowedJob.look`.
     """
-    followed = FollowedJob(job, scheduler, store, listen, build=build)
+    followed = FollowedJob(job, scheduler, store, listen, build=build, command=command)
     while (ended := followed.look()) is None:
         pause(followed.pause_s)
     return ended
@@ -232,14 +235,14 @@ ADVICE_FOR_BUILDS = {
     "OUT_OF_MEMORY": "request more memory in `job.options` of the profile (`--mem=…`)",
 }
 ADVICE_FOR_USERS = {
-    "TIMEOUT": "`provision job KIND --resume-from {job}` continues from its checkpoints; `--time` asks for more time",
-    "CANCELLED": "`provision job KIND --resume-from {job}` continues from its checkpoints",
-    "PREEMPTED": "`provision job KIND --resume-from {job}` continues from its checkpoints; `--requeue` does it without you",
-    "OUT_OF_MEMORY": "`provision job KIND --memory SIZE` requests more for each CPU, `--cpus` more CPUs",
+    "TIMEOUT": "`{command} --resume-from {job}` continues from its checkpoints; `--time` asks for more time",
+    "CANCELLED": "`{command} --resume-from {job}` continues from its checkpoints",
+    "PREEMPTED": "`{command} --resume-from {job}` continues from its checkpoints; `--requeue` does it without you",
+    "OUT_OF_MEMORY": "`{command} --memory SIZE` requests more for each CPU, `--cpus` more CPUs",
 }
 
 
-def _ended(now: JobStatus, failure: Mapping[str, Any], *, build: bool) -> JobStatus:
+def _ended(now: JobStatus, failure: Mapping[str, Any], command: str, *, build: bool) -> JobStatus:
     """The status of a job that completed, a build's or a user's.
 
     Raises:
@@ -248,7 +251,7 @@ def _ended(now: JobStatus, failure: Mapping[str, Any], *, build: bool) -> JobSta
     if now.state == "COMPLETED":
         return now
     by_state = (ADVICE_FOR_BUILDS if build else ADVICE_FOR_USERS).get(now.state)
-    by_state = by_state.format(job=now.job) if by_state else None
+    by_state = by_state.format(job=now.job, command=command) if by_state else None
     try:
         # The lines are cut before they are shown, so a secret must be hidden before.
         lines = secrets_here().hide(last_part(now.output).decode(errors="replace")).splitlines()

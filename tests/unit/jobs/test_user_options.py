@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import re
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -480,10 +481,11 @@ def test_a_job_is_submitted_and_followed_to_its_end(
 def test_a_job_that_ran_out_of_time_can_continue_from_its_checkpoints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: Words
 ) -> None:
-    assert call(*at_saga(tmp_path, monkeypatch, state="TIMEOUT")) == 1
+    at_saga_words = at_saga(tmp_path, monkeypatch, state="TIMEOUT")
+    assert call(*at_saga_words) == 1
     err = capsys.readouterr().err
     assert "job 12 " in err and "00:30:00" in err
-    assert "`provision job KIND --resume-from 12`" in err
+    assert f"`provision {shlex.join(at_saga_words)} --resume-from 12`" in err
     words("job", "\n".join(line for line in err.splitlines() if not line.startswith("submitted ")))
 
 
