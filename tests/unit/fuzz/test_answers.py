@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +12,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from parts.hostile import damaged, fuzzed, garbled, json_values, refused, texts
+from provision.jobs.on_cluster import misfits
 from provision.launch.modules import failed_module, find_newest_module, parse_environment, resolve_loaded
 from provision.machine.probes import probe, probe_gpu
 from provision.machine.root.store import Store
 from provision.machine.submission import follow
 from provision.machine.terminal.progress_lines import Plain
+from provision.model.batch import Batch
 from provision.model.event import Event, parse_event
 from provision.model.layout import Layout
 from provision.model.progress import Doing, read_progress
 from provision.model.walltime import to_seconds
+from provision.profile.scheduler import Scheduler
 from provision.schedulers import SchedulerInterface, cobalt, pbs, slurm
+from provision.schedulers.node_kind import Cluster
 from provision.schedulers.status import JobStatus, ending
 
 RECORDED = Path(__file__).resolve().parents[2] / "recorded" / "slurm-22.05"
@@ -70,6 +75,31 @@ def test_any_answer_of_a_scheduler_is_read(scheduler: SchedulerInterface, answer
     scheduler.is_job_id(answer)
     scheduler.is_unknown(answer)
     slurm.parse_mpi_types(answer)
+
+
+OF_SLURM = (
+    "PartitionName=work AllowAccounts=a,b AllowQos=ALL Default=YES MaxNodes=2 MaxTime=1-02:00:00 MinNodes=1 State=UP\n",
+    "work*|2:16:2|128000|gpu:a100:4(S:0-1),gpu:2|haswell,ssd|4\n",
+    "ml|normal,long\n",
+    "MpiDefault              = none\n",
+)
+
+
+@fuzzed(60)
+@given(*(garbled((answer,)) | texts for answer in OF_SLURM))
+def test_a_job_is_compared_with_whatever_slurm_says(queues: str, kinds: str, associations: str, config: str) -> None:
+    cluster = Cluster(
+        queues=slurm.parse_queues(queues),
+        kinds=slurm.parse_node_kinds(kinds),
+        associations=slurm.parse_associations(associations),
+        mpi=slurm.parse_config(config).get("MpiDefault"),
+    )
+    wish = Scheduler(name="slurm", options=(), gpus="gres", memory="per-cpu")
+    batch = Batch(scheduler=wish, name="a", output="a", nodes=3, ranks_per_node=2, time="9-0", partition="work")
+    asked = replace(batch, constraint="haswell&x", gpus_per_node=4, gpu_model="A100", memory="4G", cpus_per_rank=8)
+    for job in (batch, asked, replace(asked, partition=None, account="a", qos="b")):
+        for problem in misfits(job, cluster):
+            assert problem.hint and problem.evidence
 
 
 @pytest.mark.parametrize("number", ["²", "٣", "--1", "9" * 5000, ""])
