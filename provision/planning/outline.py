@@ -104,14 +104,7 @@ def _horovod(arch: Arch) -> tuple[str, ...]:
     gpu = arch.gpu
     if gpu:
         looked_for = "(searched on the node)"
-        facts = GpuFacts(
-            cuda_home=gpu.cuda_home or looked_for,
-            cuda_version="",
-            cuobjdump=None,
-            nccl_home=gpu.nccl_home or looked_for,
-            nccl_version="",
-            nccl_library="",
-        )
+        facts = GpuFacts(cuda_home=gpu.cuda_home or looked_for, cuda_version="", nccl_home=gpu.nccl_home or looked_for)
         lines += [f"{name}={value}" for name, value in gpu_environ(gpu, facts).items()]
     return tuple(lines)
 

@@ -22,18 +22,22 @@ def record_diff(
     before: Record, after: Record, packages_before: Mapping[str, str], packages_after: Mapping[str, str]
 ) -> list[RecordDifference]:
     """Everything that differs, packages first; the packages are those that are installed."""
-    groups = (
-        ("package", packages_before, packages_after),
-        ("identity", before.identity, after.identity),
-        ("record", _of_record(before), _of_record(after)),
-        ("proof", _of_proof(before), _of_proof(after)),
-        ("machine", _of_machine(before), _of_machine(after)),
-    )
+    sides = [
+        {
+            "package": packages,
+            "identity": record.identity,
+            "record": _of_record(record),
+            "proof": _of_proof(record),
+            "machine": {trace.subject: trace.value for trace in record.traces},
+        }
+        for record, packages in ((before, packages_before), (after, packages_after))
+    ]
+    first, second = sides
     return [
-        RecordDifference(group=group, name=name, before=first.get(name), after=second.get(name))
-        for group, first, second in groups
-        for name in dict.fromkeys((*first, *second))
-        if first.get(name) != second.get(name)
+        RecordDifference(group=group, name=name, before=first[group].get(name), after=second[group].get(name))
+        for group in first
+        for name in dict.fromkeys((*first[group], *second[group]))
+        if first[group].get(name) != second[group].get(name)
     ]
 
 
@@ -64,8 +68,3 @@ def _of_proof(record: Record) -> dict[str, str]:
         "weights": figures.weights_sha256,
     }
     return {name: str(value) for name, value in values.items() if value is not None}
-
-
-def _of_machine(record: Record) -> dict[str, str]:
-    """What of the machine it depends on."""
-    return {trace.subject: trace.value for trace in record.traces}

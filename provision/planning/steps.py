@@ -17,10 +17,8 @@ def decide_steps(
 ) -> tuple[Step, ...]:
     """The rows as steps with their actions, from what exists of this environment."""
     done = set(existing.receipts.get(str(environment), ()))
-    if (
-        "publish" in done
-    ):  # it is sealed: nothing in it is written any more, also not by a step that an older version had not
-        done |= {row.receipt or row.name for row in rows}
+    # It is sealed: nothing in it is written any more, also not by a step that an older version had not.
+    done |= {row.receipt or row.name for row in rows} if "publish" in done else set()
     # A half installed environment cannot be continued: what its steps before did is done again.
     again = next((row.name for row in rows if row.starts_over and row.name not in done), None)
     before, done = (done, set[str]()) if again else (set[str](), done)
