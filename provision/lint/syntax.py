@@ -133,20 +133,32 @@ class Script:
                         values.setdefault(target.id, []).append(node.value)
         return values
 
-    def sources(self, node: ast.expr, depth: int = 4) -> list[ast.expr]:
+    def sources(self, node: ast.expr) -> list[ast.expr]:
         """The expressions whose value this one may have: those assigned to a name, or given for an argument of a function."""
-        if not isinstance(node, ast.Name) or not depth:
-            return [node]
-        function = next((outer for outer in self.around(node) if isinstance(outer, FUNCTIONS)), None)
+        found, unread = [], [node]
+        seen: set[tuple[ast.AST | None, str]] = set()
+        while unread:
+            one = unread.pop()
+            function = next((outer for outer in self.around(one) if isinstance(outer, FUNCTIONS)), None)
+            name = one.id if isinstance(one, ast.Name) else ""
+            values = self._values(name, function) if name and (function, name) not in seen else []
+            if not name or not (values or (function, name) in seen):
+                found.append(one)
+            seen.add((function, name))
+            unread += values
+        return found or [node]
+
+    def _values(self, name: str, function: ast.FunctionDef | ast.AsyncFunctionDef | None) -> list[ast.expr]:
+        """The values that a name is assigned, and those that it gets as an argument of the function in which it is used."""
+        values = list(self.assigned.get(name, ()))
         names = [argument.arg for argument in function.args.args] if function else []
-        values = list(self.assigned.get(node.id, ()))
-        if function and node.id in names:
-            place, defaults = names.index(node.id), function.args.defaults
-            passed = [given(call, node.id, place) for call in self.calls_of(function.name)]
+        if function and name in names:
+            place, defaults = names.index(name), function.args.defaults
+            passed = [given(call, name, place) for call in self.calls_of(function.name)]
+            values += [value for value in passed if value is not None]
             default = place - len(names) + len(defaults)
-            values = [value for value in passed if value is not None]
             values += defaults[default : default + 1] if default >= 0 and (None in passed or not passed) else []
-        return [source for value in values for source in self.sources(value, depth - 1)] or [node]
+        return values
 
     @cached_property
     def bound(self) -> set[str]:
