@@ -1,6 +1,5 @@
 """How a site runs containers (`[container]`)."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -8,12 +7,12 @@ from typing import Annotated, Literal
 from provision.errors import ConfigError
 from provision.knowledge.container_options import hides_environment
 from provision.profile.absolute import NodePath
-from provision.profile.patterns import SHELL_PATH, Module, Option, ShellPath
+from provision.profile.patterns import SHELL_PATH, Form, Module, Option, ShellPath
 from provision.profile.reader import Reader, Via
 
 Runtime = Literal["venv", "modules", "container"]
-IMAGE = re.compile(r"(?:docker://)?" + SHELL_PATH.pattern)
-SIZE = re.compile(r"([1-9][0-9]*)GB?-([1-9][0-9]*)([KM])")
+IMAGE = Form(r"(?:docker://)?" + SHELL_PATH.pattern)
+SIZE = Form(r"([1-9][0-9]*)GB?-([1-9][0-9]*)([KM])")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,17 +1,16 @@
 """A site's file systems (`[files]`)."""
 
-import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from provision.profile.absolute import NodePath
-from provision.profile.patterns import form
+from provision.profile.patterns import Form
 from provision.profile.reader import Count, Reader
 
 # Names of users and groups, as useradd(8) and directories of large sites allow them.
-USER = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*\$?")
+USER = Form(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*\$?")
 User = Annotated[str, USER]
-Umask = Annotated[str, form(r"0?[0-7]{3}", "of a umask, such as `022`")]
+Umask = Annotated[str, Form(r"0?[0-7]{3}", "of a umask, such as `022`")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,14 @@
 """The GPUs of an arch's nodes (`[archs.<arch>.gpu]`)."""
 
-import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from provision.knowledge.whole_numbers import whole_number
-from provision.profile.patterns import Name, form
+from provision.profile.patterns import Form, Name
 from provision.profile.reader import Mark, Positive, Via
 
-CAPABILITY = form(r"[1-9][0-9]{1,2}", "of a compute capability without the point: `80` for 8.0")
-FOLDER = re.compile(r"(/|\$\{[A-Za-z_][A-Za-z0-9_]*\})[^\x00-\x1f]*")
+CAPABILITY = Form(r"[1-9][0-9]{1,2}", "of a compute capability without the point: `80` for 8.0")
+FOLDER = Form(r"(/|\$\{[A-Za-z_][A-Za-z0-9_]*\})[^\x00-\x1f]*")
 
 NcclLink = Literal["SHARED", "STATIC"]
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from provision.profile.patterns import MEMORY, Name, Option, Time, form
+from provision.profile.patterns import MEMORY, Form, Name, Option, Time
 from provision.profile.reader import Count
 
-CONSTRAINT = form(r"[A-Za-z0-9_&|*()\[\],.:=-]+", "of a constraint, such as `a100` or `gpu&hbm80g`, without blanks")
+CONSTRAINT = Form(r"[A-Za-z0-9_&|*()\[\],.:=-]+", "of a constraint, such as `a100` or `gpu&hbm80g`, without blanks")
 Constraint = Annotated[str, CONSTRAINT]
 
 

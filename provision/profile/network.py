@@ -1,17 +1,16 @@
 """How a site's nodes reach the internet (`[network]`)."""
 
-import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from provision.knowledge.secret_names import holds_user
-from provision.profile.patterns import form
+from provision.profile.patterns import Form
 from provision.profile.reader import Reader, Rule
 
 Reach = Literal["yes", "no", "proxy"]
-HOST = form(r"[A-Za-z0-9][A-Za-z0-9._-]*", "of a host, such as `login.site.example`")
+HOST = Form(r"[A-Za-z0-9][A-Za-z0-9._-]*", "of a host, such as `login.site.example`")
 Host = Annotated[str, HOST]
-PROXY = re.compile(r"https?://[A-Za-z0-9._-]+(:[0-9]+)?/?")
+PROXY = Form(r"https?://[A-Za-z0-9._-]+(:[0-9]+)?/?")
 
 
 def not_a_proxy(address: str) -> str | None:

@@ -8,36 +8,34 @@ from __future__ import annotations
 import re
 from typing import Annotated
 
-_WORDS: dict[str, str] = {}
+
+class Form:
+    """A form that a text must have, and the words that describe it to a person. It is compiled when it is first used."""
+
+    def __init__(self, pattern: str, words: str = "") -> None:
+        self.pattern, self.words = pattern, words or pattern
+
+    def fullmatch(self, text: str) -> re.Match[str] | None:
+        """The match of the whole text; None if it does not have the form."""
+        return re.fullmatch(self.pattern, text)
 
 
-def form(pattern: str, words: str) -> re.Pattern[str]:
-    """A form that a value must have, with the words that describe it to a person (`describe`)."""
-    _WORDS[pattern] = words
-    return re.compile(pattern)
-
-
-def describe(pattern: re.Pattern[str]) -> str:
-    """A form in words; the pattern itself if it has none."""
-    return _WORDS.get(pattern.pattern, pattern.pattern)
-
-
-NAME = form(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", "of a name: letters, digits and `_ . + -`, without blanks")
-MODULE = form(r"[A-Za-z0-9_./+][A-Za-z0-9_./+@=:-]*", "of a module, such as `gcc/12.2.0`")
+NAME = Form(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", "of a name: letters, digits and `_ . + -`, without blanks")
+MODULE = Form(r"[A-Za-z0-9_./+][A-Za-z0-9_./+@=:-]*", "of a module, such as `gcc/12.2.0`")
 # Words that bash takes as they are.
-COMMAND = form(
+COMMAND = Form(
     r"[A-Za-z0-9_./@%+:=,-]+(?: [A-Za-z0-9_./@%+:=,-]+)*", "of a command of plain words, such as `conda activate`"
 )
-OPTION = form(r"-[^\x00-\x1f]+", "of an option, such as `--export=ALL`")
-TIME = form(r"([0-9]+-)?[0-9]+(:[0-9]{2}){0,2}", "of a time, such as `00:30:00` or `2-00:00:00`")
+OPTION = Form(r"-[^\x00-\x1f]+", "of an option, such as `--export=ALL`")
+TIME = Form(r"([0-9]+-)?[0-9]+(:[0-9]{2}){0,2}", "of a time, such as `00:30:00` or `2-00:00:00`")
 # A path that a shell on the site's nodes expands: it may contain `$NAME` and `${NAME}`, but nothing else special to a shell.
 # A variable ends where no letter follows: if its end could be chosen, a text that does not match would take for ever.
-SHELL_PATH = form(
+SHELL_PATH = Form(
     r"(?:[A-Za-z0-9_./@%+:=-]|\$[A-Za-z_][A-Za-z0-9_]*(?![A-Za-z0-9_])|\$\{[A-Za-z_][A-Za-z0-9_]*\})+",
     "of a path: letters, digits, `_ . / @ % + : = -` and variables such as `$USER`",
 )
-FOLDER = form(r"/[A-Za-z0-9_./@%+=-]*", "of a folder, such as `/opt/nccl/lib`: letters, digits and `_ . / @ % + = -`")
-MEMORY = form(r"[1-9][0-9]*[MGT]", "of an amount of memory, such as `4G`")
+FOLDER = Form(r"/[A-Za-z0-9_./@%+=-]*", "of a folder, such as `/opt/nccl/lib`: letters, digits and `_ . / @ % + = -`")
+MEMORY = Form(r"[1-9][0-9]*[MGT]", "of an amount of memory, such as `4G`")
 Name = Annotated[str, NAME]
 Module = Annotated[str, MODULE]
 Option = Annotated[str, OPTION]

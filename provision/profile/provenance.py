@@ -1,15 +1,14 @@
 """The sources of a profile's values (`[sources.<name>]`): a text, its date, and the key paths of the values."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, cast
 
-from provision.profile.patterns import NAME, form
+from provision.profile.patterns import NAME, Form
 from provision.profile.reader import Faults, Mark, Named, Reader
 
-Date = Annotated[str, form(r"[0-9]{4}(-[0-9]{2}){0,2}", "of a date: `2031`, `2031-12` or `2031-12-24`")]
-PATH = re.compile(r"[A-Za-z0-9_.*+-]+")
+Date = Annotated[str, Form(r"[0-9]{4}(-[0-9]{2}){0,2}", "of a date: `2031`, `2031-12` or `2031-12-24`")]
+PATH = Form(r"[A-Za-z0-9_.*+-]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,15 +1,14 @@
 """The limits of a queue and the kind of its nodes (`[archs.<arch>.queues.<queue>]`)."""
 
-import re
 from dataclasses import dataclass
 from typing import Annotated
 
 from provision.profile.job import Constraint
-from provision.profile.patterns import TIME, Time
+from provision.profile.patterns import TIME, Form, Time
 from provision.profile.reader import Count, Positive, Reader, Via
 
 # `24: 03:00:00`: jobs of up to 24 nodes have three hours.
-UP_TO = re.compile(r"[1-9][0-9]{0,5}: " + TIME.pattern)
+UP_TO = Form(r"[1-9][0-9]{0,5}: " + TIME.pattern)
 UpTo = Annotated[str, UP_TO]
 
 

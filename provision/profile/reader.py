@@ -25,7 +25,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 from provision.errors import ConfigError
 from provision.knowledge.container_options import VARIABLES, is_no
 from provision.knowledge.secret_names import holds_user, is_secret_name
-from provision.profile.patterns import CONTROL, describe, show_controls
+from provision.profile.patterns import CONTROL, Form, show_controls
 from provision.wording import count, nearest
 
 T = TypeVar("T")
@@ -87,7 +87,7 @@ class Named:
     """A table of tables, whose keys are the names of the items: of this form, or some of the known ones."""
 
     what: str
-    pattern: re.Pattern[str] | None = None
+    form: Form | None = None
     known: tuple[str, ...] = ()
 
 
@@ -293,7 +293,7 @@ class Reader:
         return value
 
     def _text(self, place: str, value: str, kind: Any, marks: Mapping[Any, Any]) -> str:
-        choices, pattern = self._choices(kind, marks), marks.get(re.Pattern)
+        choices, form = self._choices(kind, marks), marks.get(Form)
         if Mark.EXPAND in marks:
             value = self._expanded(place, value)
             if self.has_fault(place):
@@ -304,8 +304,8 @@ class Reader:
             self.fault(place, "is empty")
         elif choices and value not in choices:
             self.fault(place, f"must be one of {', '.join(choices)}, but is {value!r}{nearest(value, choices)}")
-        elif pattern and not pattern.fullmatch(value):
-            self.fault(place, f"{value!r} does not have the form {describe(pattern)}")
+        elif form and not form.fullmatch(value):
+            self.fault(place, f"{value!r} does not have the form {form.words}")
         return choices[0] if choices and self.has_fault(place) else value
 
     def _expanded(self, key: str, value: str) -> str:
@@ -350,7 +350,7 @@ class Reader:
             if named.known and name not in named.known:
                 near = nearest(name, named.known)
                 self.fault(name, f"is not a known {named.what}{near}; known: {', '.join(named.known)}")
-            elif named.pattern and not named.pattern.fullmatch(name):
+            elif named.form and not named.form.fullmatch(name):
                 self.fault(name, f"is not a valid name of {named.what}: use letters, digits and `_.+-`")
             elif not isinstance(value, Mapping):
                 self.fault(name, f"must be a table, but is {value!r}")

@@ -14,14 +14,14 @@ from provision.profile.hooks import Hooks
 from provision.profile.launcher import Launcher
 from provision.profile.module_system import ModuleSystem
 from provision.profile.network import Network
-from provision.profile.patterns import NAME, Name, form
+from provision.profile.patterns import NAME, Form, Name
 from provision.profile.provenance import SOURCES, Date, Source, is_below, nearest_source, walk
 from provision.profile.reader import VARIABLE, Faults, Named, Reader, Via
 from provision.profile.scheduler import Scheduler
 from provision.profile.strategy import PLUGINS, STRATEGIES, Strategy, StrategyName
 from provision.wording import nearest, nearest_name
 
-SUPPORT = form(r"[A-Za-z0-9][A-Za-z0-9@._~:/?=&%+-]*", "of a mail address or a web page, such as `help@site.example`")
+SUPPORT = Form(r"[A-Za-z0-9][A-Za-z0-9@._~:/?=&%+-]*", "of a mail address or a web page, such as `help@site.example`")
 Support = Annotated[str, SUPPORT]
 
 

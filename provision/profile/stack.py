@@ -5,16 +5,16 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
 from provision.knowledge.math_libraries import MathLibrary
-from provision.profile.patterns import NAME, Name, form
+from provision.profile.patterns import NAME, Form, Name
 from provision.profile.reader import Environ, Faults, Mark, Positive, Reader, Rule
 from provision.profile.strategy import PLUGINS
 
 BackendName = Literal["venv", "spack"]
 # What can make an environment of a stack; the first is used if the stack names none. `backends/` has one folder for each.
 BACKENDS: tuple[BackendName, ...] = get_args(BackendName)
-Version = Annotated[str, form(r"[0-9]+(\.[0-9]+)+", "of a version, such as `2.15.1`")]
-MODULE_NAME = form(f"{NAME.pattern}/{NAME.pattern}", "of a name and a version, such as `tensorflow/2.15.1`")
-PYTHON = form(r"3\.[0-9]{1,3}", "of a Python, such as `3.11`")
+Version = Annotated[str, Form(r"[0-9]+(\.[0-9]+)+", "of a version, such as `2.15.1`")]
+MODULE_NAME = Form(f"{NAME.pattern}/{NAME.pattern}", "of a name and a version, such as `tensorflow/2.15.1`")
+PYTHON = Form(r"3\.[0-9]{1,3}", "of a Python, such as `3.11`")
 # The training programs in `provision/proof/programs/`; `proof/strategies.py` lists the checks of each.
 Program = Literal["horovod_keras", "horovod_graph", "single", "mirrored", "multiworker"]
 PROGRAMS: tuple[Program, ...] = get_args(Program)

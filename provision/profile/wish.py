@@ -1,14 +1,13 @@
 """A stack with ranges (`[choose]` in `stacks/<stack>.toml`): of the stacks with locks that fit, the newest that works."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from provision.profile.patterns import Name
+from provision.profile.patterns import Form, Name
 from provision.profile.reader import Faults, Reader, Rule
 
-RANGE = re.compile(r"(?:(?:>=|<=|==|!=|<|>|~=)\s*[0-9]{1,6}(?:\.[0-9]{1,6}){0,3}(?:\.\*)?\s*,?\s*){1,8}")
+RANGE = Form(r"(?:(?:>=|<=|==|!=|<|>|~=)\s*[0-9]{1,6}(?:\.[0-9]{1,6}){0,3}(?:\.\*)?\s*,?\s*){1,8}")
 KerasName = Literal["2", "3", "tf-keras"]
 TABLE = "choose"
 
