@@ -1,7 +1,7 @@
 """The result of a proof: the verdict, and the circumstances in which it was given."""
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 
 from provision.model.stored import Stored
 from provision.model.verdict import Verdict
@@ -13,6 +13,7 @@ from provision.wording import count
 class ProofResult(Stored):
     """A verdict with what it was given on."""
 
+    SCHEMA: ClassVar[int] = Verdict.SCHEMA
     verdict: Annotated[Verdict, Mark.BESIDE]
     data: str
     """The data set that was trained on."""

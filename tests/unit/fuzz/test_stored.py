@@ -8,18 +8,42 @@ from typing import Any
 from hypothesis import given
 
 from parts.hostile import damaged, fuzzed, json_values, refused, strict_json
-from parts.records import make_record
+from parts.records import DESCRIPTION, PROOF, make_record
 from parts.reports import make_proof, one_process, workers
+from provision.model.description import Description
 from provision.model.estimate import expected_seconds
+from provision.model.event import Event
+from provision.model.generation import Deprecation, Generation
+from provision.model.layout import EnvironmentId
+from provision.model.manifest import ManifestHead
 from provision.model.operation import Expectation, ExpectedGpu
+from provision.model.proof_result import ProofResult
 from provision.model.receipt import Receipt
 from provision.model.record import Record
+from provision.model.upgrade import ArchUpgrade, Upgrade
 from provision.proof.inspection import judge_inspection
 from provision.proof.loaded import judge_loaded
 from provision.proof.strategies import STRATEGIES, judge
 
 RECORD = json.loads(json.dumps(make_record().to_dict()))
 RECEIPT = {"step": "install", "seconds": 1.0, "host": "n1", "wheel": "x", "checks": [], "versions": {"a": "1"}}
+AFTER = "a/tensorflow/2.15.1-0123456789"
+OTHERS = tuple(
+    json.loads(json.dumps(value.to_dict()))
+    for value in (
+        Generation(before=1, hidden=frozenset({"x/1"}), deprecated={"x/1": Deprecation(date="2027-03-01", text="x")}),
+        ManifestHead(files=1, size=2, digest="0", first=("bin",), records={"lock.txt": "0"}, beside=("/store",)),
+        Upgrade(
+            stack="s",
+            state="building",
+            archs=(ArchUpgrade(arch="a", before=None, after=EnvironmentId.parse(AFTER)),),
+            locks=("x",),
+        ),
+        DESCRIPTION,
+        PROOF,
+        Event(kind="plan", steps=(("a", "b", "create"),), expected=(("a", 1.0),), error={"kind": "x"}),
+    )
+)
 REPORTS = ([one_process()], workers())
 INSPECTION = {
     "errors": {},
@@ -53,6 +77,14 @@ def test_any_record_is_read_or_refused(data: dict[str, Any]) -> None:
 def test_any_receipt_is_read_or_refused(data: dict[str, Any]) -> None:
     with refused(ValueError):
         Receipt.from_dict(data).to_dict()
+
+
+@fuzzed(60)
+@given(damaged(OTHERS, json_values))
+def test_any_other_file_of_the_root_is_read_or_refused(data: dict[str, Any]) -> None:
+    for kind in (Generation, ManifestHead, Upgrade, Description, ProofResult, Event):
+        with refused(ValueError):
+            strict_json(json.dumps(kind.from_dict(data).to_dict()))
 
 
 @fuzzed(60)
