@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import Any
 
+from provision.model.record import Record
 from provision.profile.stack import BackendName
 
 UNTIMED = ("publish",)
@@ -16,22 +16,16 @@ def backend_of(identity: object) -> BackendName:
     return "spack" if isinstance(identity, Mapping) and "spack" in identity else "venv"
 
 
-def expected_seconds(
-    records: Iterable[Mapping[str, Any]], *, stack: str, arch: str, backend: BackendName
-) -> dict[str, float]:
+def expected_seconds(records: Iterable[Record], *, stack: str, arch: str, backend: BackendName) -> dict[str, float]:
     """The seconds that each step took when this backend last built this stack: for this arch if possible, or for another.
 
     A record lacks the steps that its run reused, so each step comes from the newest record that has it.
     """
     expected: dict[str, float] = {}
-    same_stack = [
-        record for record in records if record.get("stack") == stack and backend_of(record.get("identity")) == backend
-    ]
+    same_stack = [record for record in records if record.stack == stack and backend_of(record.identity) == backend]
     # Later records replace earlier ones: other archs come before this one, and older records before newer ones.
-    for record in sorted(same_stack, key=lambda record: (_arch(record) == arch, str(record.get("built")))):
-        seconds = record.get("seconds")
-        if isinstance(seconds, Mapping):
-            expected |= {str(name): float(value) for name, value in seconds.items() if _is_seconds(value)}
+    for record in sorted(same_stack, key=lambda one: (one.environment.startswith(f"{arch}/"), one.built)):
+        expected |= record.seconds
     return expected
 
 
@@ -41,12 +35,3 @@ def expected_total(steps: Collection[str], expected: Mapping[str, float]) -> flo
     if not expected or any(step not in expected for step in timed):
         return None
     return sum(expected[step] for step in timed)
-
-
-def _arch(record: Mapping[str, Any]) -> str:
-    return str(record.get("environment")).partition("/")[0]
-
-
-def _is_seconds(value: object) -> bool:
-    """Whether a value of a record is the duration of a step."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e6

@@ -78,7 +78,7 @@ def find_parts(args: argparse.Namespace, site: Site) -> list[Part]:
         target = dataclasses.replace(make_target(site, name, args.stack), publish=False)
         loaded = target.store.pointers()
         if args.archs is None and not any(
-            record["stack"] == target.stack.name and record["environment"] in loaded.values()
+            record.stack == target.stack.name and record.environment in loaded.values()
             for record in target.store.records(target.stack.module)
         ):
             continue

@@ -119,13 +119,13 @@ class Store:
         path, hint = self.layout.records_folder(env), "`provision build` builds the environment again, beside this one"
         return self.shared.read_record(f"{path}/record.json", Record.from_dict, hint)
 
-    def records(self, module: str | None = None) -> list[JSON]:
-        """The records that are not damaged, as JSON: of all environments, or of those of this module."""
+    def records(self, module: str | None = None) -> list[Record]:
+        """The records that are not damaged: of all environments, or of those of this module."""
         found = []
         for env in self.environments(module):
             with contextlib.suppress(StoreError):
                 record = self.record(env)
-                found += [record.to_dict()] if record else []
+                found += [record] if record else []
         return found
 
     # Writing

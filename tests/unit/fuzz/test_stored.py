@@ -68,8 +68,8 @@ def test_any_record_is_read_or_refused(data: dict[str, Any]) -> None:
         record = Record.from_dict(data)
         strict_json(json.dumps(record.to_dict()))
         assert record.verdict.summary
+        expected_seconds([record], stack="tensorflow-2.15.1", arch="knl", backend="venv")
         judge_loaded(record, {"LOADEDMODULES": "gcc/12.2.0"}, None)
-    expected_seconds([data], stack="tensorflow-2.15.1", arch="knl", backend="venv")
 
 
 @fuzzed(40)
