@@ -44,6 +44,6 @@ def too_long(path: str) -> str | None:
 
 
 Root = Annotated[Expanded, Rule(relative, of_variable=True), Rule(separated, of_variable=True), Rule(too_long)]
-Folder = Annotated[Expanded, Rule(relative, of_variable=True), Rule(too_long)]
+ExpandedPath = Annotated[Expanded, Rule(relative, of_variable=True), Rule(too_long)]
 NodePath = Annotated[ShellPath, Rule(relative), Rule(too_long)]
 Program = Annotated[str, Rule(relative_program), Rule(too_long)]

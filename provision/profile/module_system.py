@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from provision.profile.absolute import Folder
+from provision.profile.absolute import ExpandedPath
 from provision.profile.reader import Key, Reader
 
 ModuleSystemName = Literal["none", "lmod", "environment-modules"]
@@ -27,8 +27,8 @@ class ModuleSystem:
     }
     """What people call our keys, after the commands of module systems."""
     name: Annotated[ModuleSystemName, Key("system")] = "none"
-    init: Folder | None = None
-    path: tuple[Folder, ...] = ()
+    init: ExpandedPath | None = None
+    path: tuple[ExpandedPath, ...] = ()
     reset: Literal["purge", "reset", "none"] = "purge"
 
     def add_faults(self, table: Reader) -> None:
