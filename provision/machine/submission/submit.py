@@ -106,7 +106,7 @@ def _submit(script: Path, name: SchedulerName, hint: str, needs: Needs) -> str |
         JobError: the scheduler refused the job.
     """
     scheduler = scheduler_for(name)
-    environ = command_environ(scheduler, os.environ, script.read_text())
+    environ = command_environ(scheduler, os.environ, script.read_text(encoding="utf-8", errors="replace"))
     left_out = [variable for variable in os.environ if variable.startswith("SBATCH_") and variable not in environ]
     if left_out:
         say(f"note: the script decides, not {' '.join(sorted(left_out))} of this shell")
