@@ -8,7 +8,7 @@ from provision.model.condition import Difference
 from provision.model.stored import Stored
 
 TraceKind = Literal["system", "python", "module", "folder", "library"]
-AGAIN = "`provision test` proves it again on this machine; `provision build --rebuild` builds it again"
+AGAIN = "`provision test --all` proves again what users load; `provision build --rebuild` builds it again"
 GONE: Mapping[TraceKind, str] = {
     "system": "it is not on this machine any more",
     "python": "the Python that it was made with is gone",

@@ -5,18 +5,22 @@ Many rooms make hints, and few of them know the site. So this file adds what a h
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Sequence
 from typing import Any
 
 from provision.commands.options import find_command
+from provision.errors import ProvisionError
 
 QUOTED = re.compile(r"`[^`…]+`")
 # Up to what ends a command in a line for a shell.
 COMMAND = re.compile(r"(?<=[`( ])provision ([a-z][^`|>;&)]*)")
 # Verbs whose text is a script, or a file.
 PRODUCTS = ("job", "data", "spack", "activate", "completion", "example", "kernel", "tensorboard")
+# Options of builds and proofs that are submitted already, or that are for this machine.
+WITHOUT_A_JOB = re.compile(r" --(submit|plan|settings|provided|thorough)\b")
 KEPT = ("--site", "--arch", "--stack")
 
 
@@ -69,4 +73,18 @@ def _completed(command: str, given: dict[str, str], typed: Sequence[str]) -> str
     for name, value in given.items():
         if name in leaf.spellings and not re.search(rf"{name}[ =]", words) and (name == "--site" or not only_site):
             words += f" {name} {shlex.quote(value)}"
-    return words + rest
+    return words + (" --submit" if _must_be_submitted(words, leaf.words) else "") + rest
+
+
+def _must_be_submitted(command: str, leaf: tuple[str, ...]) -> bool:
+    """Whether a build or a proof runs in a job that this command does not submit, and this is not a job."""
+    site = re.search(r"--site[ =]([^' ]+)", command)
+    if leaf not in (("build",), ("test",)) or site is None or WITHOUT_A_JOB.search(command):
+        return False
+    from provision.machine.configuration import shipped
+    from provision.machine.programs.shell import environ
+    from provision.schedulers import job_here
+
+    with contextlib.suppress(ProvisionError):
+        return job_here(environ()) is None and shipped.load_site(site[1]).scheduler.name != "none"
+    return False

@@ -56,3 +56,17 @@ def test_no_hint_of_a_verb_leads_to_another_site(words: tuple[str, ...], tmp_pat
         assert "--site" not in named.spellings or named.subverbs or "--help" in typed or "--site" in typed, (
             f"{' '.join(words)}: {command}"
         )
+
+
+def test_a_build_or_proof_at_a_site_with_a_scheduler_is_submitted(monkeypatch: pytest.MonkeyPatch) -> None:
+    typed = ("verify", "--site", SITE, "--arch", "gpu")
+    hint = "`provision build --rebuild`, `provision test --all`, `provision list`, `provision build --plan x`"
+    at = f"--site {SITE} --arch gpu"
+    assert complete(hint, typed) == (
+        f"`provision build --rebuild {at} --submit`, `provision test --all {at} --submit`, `provision list {at}`, "
+        f"`provision build --plan x {at}`"
+    )
+    assert complete("`provision build`", ("verify", "--site", "local")) == "`provision build --site local`"
+    monkeypatch.setenv("SLURM_JOB_ID", "1")
+    monkeypatch.setenv("SLURMD_NODENAME", "n1")
+    assert complete("`provision build`", typed) == f"`provision build {at}`"

@@ -367,7 +367,7 @@ def test_the_verb_prints_the_script_and_notes_an_unpublished_module(
     assert f"`provision job {' '.join(command)}`" in out
     (note,) = [line for line in err.splitlines() if line.startswith("note: ")]
     assert "`tensorflow/2.15.1`" in note
-    assert "`provision build --site nersc-perlmutter --arch gpu --stack tensorflow-2.15.1-gpu`" in note
+    assert "`provision build --site nersc-perlmutter --arch gpu --stack tensorflow-2.15.1-gpu --submit`" in note
     words("job", note)
     assert not Path(os.environ["PROVISION_ROOT"]).exists()
 
