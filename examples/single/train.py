@@ -1,4 +1,4 @@
-"""One process on one GPU, or on the CPUs of one node: Keras on images of digits. For TensorFlow 2.2 and newer.
+"""One process on one GPU, or on the CPUs of one node: Keras on images of digits. For TensorFlow 1.15, 2.2 and newer.
 
     python train.py --data-dir data --output-dir output
 
@@ -15,6 +15,9 @@ import time
 import numpy as np
 import tensorflow as tf
 
+if tf.__version__.startswith("1."):
+    tf.compat.v1.enable_v2_behavior()  # Keras of 1.15 as that of 2.x
+
 parser = argparse.ArgumentParser()
 parser.add_argument("--data-dir", default=os.environ.get("PROVISION_DATA", "data"), help="has mnist.npz or digits.npz")
 parser.add_argument("--output-dir", default=os.environ.get("PROVISION_OUTPUT", "output"))
@@ -27,7 +30,7 @@ args = parser.parse_args()
 inter, intra = (int(os.environ.get(name, 0)) for name in ("NUM_INTER_THREADS", "NUM_INTRA_THREADS"))
 tf.config.threading.set_inter_op_parallelism_threads(inter)  # 0: TensorFlow decides
 tf.config.threading.set_intra_op_parallelism_threads(intra)
-for gpu in tf.config.list_physical_devices("GPU"):
+for gpu in tf.config.experimental.list_physical_devices("GPU"):
     tf.config.experimental.set_memory_growth(gpu, True)
 
 files = [os.path.join(args.data_dir, name) for name in ("mnist.npz", "digits.npz")]

@@ -1,4 +1,4 @@
-"""Horovod with Keras, input from TFRecord files. For TensorFlow 2.2 and newer.
+"""Horovod with Keras, input from TFRecord files. For TensorFlow 1.15, 2.2 and newer.
 
     python convert.py data records
     mpiexec -n 2 python train.py --data-dir records --output-dir output
@@ -16,8 +16,12 @@ import time
 import horovod.tensorflow.keras as hvd
 import numpy as np
 import tensorflow as tf
+from horovod.tensorflow import broadcast_object
 
 WARM_UP = 3  # epochs
+OLD = tf.__version__.startswith("1.")
+if OLD:
+    tf.compat.v1.enable_v2_behavior()  # Keras of 1.15 as that of 2.x
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--data-dir", default=os.environ.get("PROVISION_DATA", "records"), help="as `convert.py` wrote it")
@@ -33,11 +37,11 @@ hvd.init()  # differs: before TensorFlow uses a device
 inter, intra = (int(os.environ.get(name, 0)) for name in ("NUM_INTER_THREADS", "NUM_INTRA_THREADS"))
 tf.config.threading.set_inter_op_parallelism_threads(inter)  # 0: TensorFlow decides
 tf.config.threading.set_intra_op_parallelism_threads(intra)
-gpus = tf.config.list_physical_devices("GPU")
+gpus = tf.config.experimental.list_physical_devices("GPU")
 if gpus:
     # differs: each rank uses one GPU. Some schedulers show a task only its own GPU, others all GPUs of the node.
     mine = gpus[hvd.local_rank() if len(gpus) > 1 else 0]
-    tf.config.set_visible_devices(mine, "GPU")
+    tf.config.experimental.set_visible_devices(mine, "GPU")
     tf.config.experimental.set_memory_growth(mine, True)
     print(f"rank {hvd.rank()} of {hvd.size()} uses {mine.name}", flush=True)
 
@@ -95,6 +99,7 @@ model.compile(optimizer=optimizer, loss=loss, metrics=["accuracy"])
 # `checkpoint` names them, so a job that is stopped while it writes has lost nothing.
 epochs_done = tf.Variable(0, dtype=tf.int64)
 checkpoint = tf.train.Checkpoint(model=model, optimizer=model.optimizer, epochs_done=epochs_done)
+newest = None
 if hvd.rank() == 0:  # differs: only rank 0 reads and writes checkpoints; the broadcast below sends what it read
     manager = tf.train.CheckpointManager(checkpoint, os.path.join(args.output_dir, "checkpoints"), max_to_keep=3)
     newest = manager.latest_checkpoint or (args.resume_from and tf.train.latest_checkpoint(args.resume_from))
@@ -103,6 +108,10 @@ if hvd.rank() == 0:  # differs: only rank 0 reads and writes checkpoints; the br
         print(f"continues from {newest}, after epoch {int(epochs_done)}", flush=True)
     else:
         manager.save()  # the first weights
+if OLD:  # TensorFlow 1.15 makes the optimizer's variables while it reads, and all ranks must have the same
+    newest = broadcast_object(newest, 0)
+    if newest and hvd.rank():
+        checkpoint.restore(newest).expect_partial()
 first = int(hvd.broadcast(tf.constant(int(epochs_done)), 0, name="first"))  # differs: all begin with the same epoch
 
 

@@ -21,7 +21,7 @@ class Example:
 
 
 EXAMPLES = (
-    Example(name="single", job="single", tensorflow="2.2", purpose="Keras in one process, on one GPU or on CPUs"),
+    Example(name="single", job="single", tensorflow="1.15", purpose="Keras in one process, on one GPU or on CPUs"),
     Example(name="mirrored", job="mirrored", tensorflow="2.2", purpose="Keras on all GPUs of one node"),
     Example(
         name="multiworker",
@@ -29,12 +29,12 @@ EXAMPLES = (
         tensorflow="2.4",
         purpose="MultiWorkerMirroredStrategy on several nodes, with a loop",
     ),
-    Example(name="horovod-keras", job="horovod", tensorflow="2.2", purpose="Horovod with Keras's `fit`"),
+    Example(name="horovod-keras", job="horovod", tensorflow="1.15", purpose="Horovod with Keras's `fit`"),
     Example(name="horovod-loop", job="horovod", tensorflow="2.2", purpose="Horovod with a loop and `tf.GradientTape`"),
     Example(
         name="tfrecord",
         job="horovod",
-        tensorflow="2.2",
+        tensorflow="1.15",
         purpose="Horovod with Keras, input from TFRecord files",
         before="python convert.py data records",
         data="records",

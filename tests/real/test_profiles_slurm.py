@@ -241,6 +241,7 @@ def test_cori_with_tensorflow_1_15_on_both_kinds_of_node(cori: Place, arch: str,
     if arch == "knl" and not cori.small:
         cori.examples(arch, module).check("graph")
         cori.examples(arch, module).check("graph-horovod", again="requeue")
+        cori.examples(arch, module).check("tfrecord", again="requeue")
 
 
 @pytest.mark.parametrize("small_packages", [REAL], indirect=True, scope="module")

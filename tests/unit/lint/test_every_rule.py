@@ -479,7 +479,7 @@ def test_a_fault_that_functions_hide_is_found(text: str, old: str, new: str, rul
     assert (found[0].get(rule), found[1].get(rule)) == (None, line)
 
 
-OF_TF2 = (("single", 30), ("mirrored", 31), ("horovod-keras", 34), ("horovod-loop", 34), ("tfrecord", 36))
+OF_TF2 = (("mirrored", 31), ("horovod-loop", 34))
 OF_1_15 = ONE.replace("TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0", "tensorflow/intel-1.15.0-py37")
 OF_2_21, TRAIN_4 = ONE.replace("2.11.0", "2.21.0"), ("train.py", 4)
 EIGHT_TASKS = replace_once(SLURM, "per-node=4", "per-node=8").replace("gpus-per-task=1", "gpus-per-node=4")
