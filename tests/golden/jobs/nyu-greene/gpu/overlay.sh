@@ -9,6 +9,7 @@
 #SBATCH --mem=16G                      # memory on each node: 4G for each CPU
 
 # An overlay with TensorFlow 2.15.1 for containers at NYU Greene: 10 GB, 400,000 files.
+# `--stack NAME` installs another release of TensorFlow, such as tensorflow-2.21.0.
 # Written by `provision job overlay --site nyu-greene --arch gpu --account tests`. Submit it with `sbatch FILE`.
 # To download its packages before the job, run `bash FILE fetch` on gdtn (`ssh gdtn`).
 

@@ -10,6 +10,7 @@
 #SBATCH --comment=preemption=yes;requeue=true  # required by the site profile
 
 # An overlay with TensorFlow 2.21.0 for containers at NYU Torch: 15 GB, 500,000 files.
+# `--stack NAME` installs another release of TensorFlow, such as tensorflow-2.21.0.
 # Written by `provision job overlay --site nyu-torch --arch h200 --account tests`. Submit it with `sbatch FILE`.
 # To download its packages before the job, run `bash FILE fetch` on a login node.
 
