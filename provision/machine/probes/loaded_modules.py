@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Mapping
 
@@ -57,6 +58,18 @@ def unloaded(system: ModuleSystem) -> dict[str, str]:
     return {**clean_environ(environ), "PATH": path}
 
 
+def init_of_this_shell() -> str:
+    """The file that bash sources to define the `module` of this shell; empty if there is none."""
+    homes = (os.environ.get(name) for name in ("LMOD_PKG", "MODULESHOME"))
+    return next((f"{home}/init/bash" for home in homes if home and is_file(f"{home}/init/bash")), "")
+
+
+def as_here(system: ModuleSystem) -> ModuleSystem:
+    """The module system, with the init file of this shell if that of the profile is not here: some profiles guess it."""
+    here = "" if system.name == "none" or is_file(system.init or "") else init_of_this_shell()
+    return dataclasses.replace(system, init=here) if here else system
+
+
 def folders_of_this_shell(system: ModuleSystem) -> tuple[str, ...] | None:
     """The folders in MODULEPATH of this shell that a job would not search; None if the module system is not known here.
 
@@ -82,6 +95,7 @@ def available_modules(system: ModuleSystem, origin: str) -> tuple[AvailableModul
     Raises:
         CommandError: this machine does not have the module system, or it does not answer.
     """
+    system = as_here(system)
     init = system.init or ""
     if not is_file(init):
         raise CommandError(

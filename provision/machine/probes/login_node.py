@@ -13,8 +13,7 @@ from pathlib import Path
 from provision.errors import CommandError
 from provision.launch.available_modules import AvailableModule
 from provision.machine.configuration.search_path import own_folder
-from provision.machine.files.disk import is_file
-from provision.machine.probes.loaded_modules import available_modules, folders_of_this_shell
+from provision.machine.probes.loaded_modules import available_modules, folders_of_this_shell, init_of_this_shell
 from provision.profile.blanks import LEAVE_OUT
 from provision.profile.module_system import ModuleSystem, ModuleSystemName
 from provision.profile.network import PROXY
@@ -48,13 +47,7 @@ def modules_here() -> tuple[AvailableModule, ...]:
 def _module_system() -> ModuleSystem:
     """The module system of this shell, as a profile names it; its `init` is None if there is none."""
     name: ModuleSystemName = "lmod" if os.environ.get("LMOD_PKG") else "environment-modules"
-    return ModuleSystem(name=name, init=_init_here() or None, path=())
-
-
-def _init_here() -> str:
-    """The file that bash sources to define the `module` of this shell; empty if there is none."""
-    homes = (os.environ.get(name) for name in ("LMOD_PKG", "MODULESHOME"))
-    return next((f"{home}/init/bash" for home in homes if home and is_file(f"{home}/init/bash")), "")
+    return ModuleSystem(name=name, init=init_of_this_shell() or None, path=())
 
 
 def _module_path_here() -> str:
@@ -74,7 +67,7 @@ def values_here(keys: Sequence[str]) -> dict[str, str]:
         "files.scratch": "$SCRATCH" if environ.get("SCRATCH") else "",
         # All users can read a profile: an address with a user and a password is not suggested.
         "network.proxy": proxy if PROXY.fullmatch(proxy) else "",
-        "modules.init": _init_here(),
+        "modules.init": init_of_this_shell(),
         "modules.path": _module_path_here() if "modules.path" in keys else "",
         "container.command": next(filter(shutil.which, ("apptainer", "singularity")), ""),
     }

@@ -13,6 +13,7 @@ from provision.errors import PlanError
 from provision.jobs.containers import image_path, pull_command
 from provision.knowledge.images import DOCKER
 from provision.machine.files.disk import exists
+from provision.machine.probes.loaded_modules import as_here
 from provision.machine.probes.probe import Probes
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import expand_home, expand_variables
@@ -44,8 +45,9 @@ print(json.dumps(["%d.%d" % sys.version_info[:2], sys.prefix, folders, packages]
 
 
 def _probes(site: Site, arch: Arch) -> Probes:
-    """The probes that load the modules of `provided`."""
-    return Probes(site, dataclasses.replace(arch, modules=arch.provided, unload=arch.provided_unload), key="provided")
+    """The probes that load the modules of `provided`: as users do, also where the profile's init file is another one."""
+    here = dataclasses.replace(site, modules=as_here(site.modules))
+    return Probes(here, dataclasses.replace(arch, modules=arch.provided, unload=arch.provided_unload), key="provided")
 
 
 def provided_problems(site: Site, arch: Arch) -> tuple[Problem, ...]:

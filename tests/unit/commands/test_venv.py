@@ -213,6 +213,22 @@ def test_a_kernel_of_the_sites_modules_loads_them_and_runs_their_setup(
     assert "--arch" in capsys.readouterr().err
 
 
+def test_the_sites_modules_load_where_the_init_file_of_the_profile_is_a_wrong_guess(
+    site: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Captured
+) -> None:
+    init = str(needed(LMOD).init)
+    site.write_text(site.read_text().replace(init, "/no/such/init"))
+    words = ("--site", str(site))
+    for name in ("LMOD_PKG", "MODULESHOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert call("venv", "create", str(tmp_path / "v"), "--on", "modules", "--arch", "cpu", *words) != 0
+    assert "/no/such/init" in capsys.readouterr().err
+    monkeypatch.setenv("LMOD_PKG", init.removesuffix("/init/bash"))
+    assert call("venv", "create", str(tmp_path / "v"), "--on", "modules", "--arch", "cpu", *words) == 0
+    assert call("modules", "tensorflow", *words) == 0
+    assert "TensorFlow/2.11.0-foss-2022a" in capsys.readouterr().out
+
+
 def test_tensorboard_of_the_sites_modules_is_started_where_nothing_is_published(
     site: Path, tmp_path: Path, capsys: Captured
 ) -> None:
