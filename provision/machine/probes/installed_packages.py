@@ -20,18 +20,14 @@ def installed_packages(prefix: Path) -> frozenset[str]:
 
 
 def installed_versions(prefix: Path) -> tuple[tuple[str, str], ...]:
-    """The name and the version of each package that is completely installed below this prefix, sorted.
-
-    The folder of a package has both (PEP 427 and 376): `tensorflow_cpu-2.21.0.dist-info`.
-    """
-    parts = (name.removesuffix(".dist-info").rpartition("-") for name in installed_packages(prefix))
-    return tuple(sorted((normalized(name), version) for name, _, version in parts))
+    """The name and the version of each package below this prefix, sorted."""
+    return tuple(installed_in(prefix.glob("lib/python*/site-packages")).items())
 
 
 def installed_in(folders: Iterable[Path]) -> dict[str, str]:
     """The name and the version of each package in folders of packages, sorted; the first folder that has a package wins.
 
-    Not every backend's installer writes INSTALLER, so only the name of the `.dist-info` is needed.
+    The folder of a package has both (PEP 427 and 376): `tensorflow_cpu-2.21.0.dist-info`.
     """
     names = [path.name for folder in reversed(tuple(folders)) for path in folder.glob("[!~]*.dist-info")]
     parts = (name.removesuffix(".dist-info").rpartition("-") for name in names)

@@ -1,4 +1,7 @@
-"""Look at the surroundings of a build: folders, limits, the shell's variables, the driver. A program is tried in TMPDIR."""
+"""Look at the surroundings of a build: folders, limits, the shell's variables, the driver, what other users cannot read.
+
+A program is tried in TMPDIR.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +19,7 @@ from typing import TypeVar
 
 from provision.errors import CommandError
 from provision.machine.files.trusted_files import read_regular
+from provision.machine.probes.installed_packages import installed_in
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import umask_of_shell
 from provision.model.facts import Facts
@@ -45,7 +49,7 @@ def look_around(facts: Facts, root: Path) -> Surroundings:
         umask=umask_of_shell(),
         tmp=look_into(Path(tempfile.gettempdir() if "TMPDIR" not in shell else shell["TMPDIR"]), try_program=True),
         root=look_into(above, try_program=False),
-        user_packages=_or(lambda: _packages(user_site), ()) if minor else (),
+        user_packages=tuple(installed_in([user_site])) if minor else (),
         user_site=str(user_site),
         shell=shell,
         locale=shell.get("LC_ALL") or shell.get("LC_CTYPE") or shell.get("LANG") or "",
@@ -144,12 +148,6 @@ def _runs_programs(folder: Path) -> bool:
             return capture((str(program),), os.environ).returncode == 0
     except (OSError, CommandError):
         return False
-
-
-def _packages(folder: Path) -> tuple[str, ...]:
-    """The packages that are installed in a folder."""
-    names = (path.name.removesuffix(".dist-info").rpartition("-")[0] for path in folder.glob("*.dist-info"))
-    return tuple(sorted(map(str.lower, names)))
 
 
 def _locale_works() -> bool:

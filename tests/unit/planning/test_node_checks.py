@@ -175,7 +175,7 @@ def test_packages_in_the_home_are_named(tmp_path: Path) -> None:
     for name in ("numpy-2.1.0", "tensorflow_cpu-2.15.1", "rich-13.0.0"):
         (folder / f"{name}.dist-info").mkdir(parents=True)
     seen = observed()["home-packages"]
-    assert seen.message.endswith("numpy tensorflow_cpu")
+    assert seen.message.endswith("numpy tensorflow-cpu")
     assert str(folder) in seen.evidence[0]
 
 
