@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from provision.errors import CommandError, ConfigError
-from provision.machine.files.disk import disk_errors, read_json, write
+from provision.machine.files.disk import disk_errors, names_in, read_json, write
 from provision.machine.install.make_own_venv import run_python
 from provision.machine.programs.run import capture
 from provision.model.kernel import Kernel, kernel_json, read_kernel
@@ -34,11 +34,7 @@ def kernels_folder(prefix: str | None, environ: Mapping[str, str]) -> Path:
 
 def installed_kernels(folder: Path) -> list[Kernel]:
     """Our kernels in a folder of kernels, by name."""
-    try:
-        names = sorted(path.name for path in folder.iterdir())
-    except OSError:
-        return []
-    found = [kernel_in(folder, name) for name in names]
+    found = (kernel_in(folder, name) for name in names_in(str(folder)))
     return [kernel for kernel in found if kernel]
 
 

@@ -34,19 +34,19 @@ class Downloads:
 
     def fetched(self) -> frozenset[str]:
         """The sha256 of each lock whose packages are all in the wheelhouse with their full size."""
-        locks = set()
-        for path in self.wheelhouse.glob("*.json"):
-            files = (self.shared.read_json(path) or {}).get("files")
-            if isinstance(files, dict) and all(size_of(self.wheelhouse / name) == size for name, size in files.items()):
-                locks.add(path.stem)
-        return frozenset(locks)
+        return frozenset(self._fetched())
 
     def files_of(self, sha256: str) -> tuple[Path, ...]:
         """The packages of the lock with this hash, if all of them are in the wheelhouse; empty if not."""
-        if sha256 not in self.fetched():
-            return ()
-        files = (self.shared.read_json(self.wheelhouse / f"{sha256}.json") or {}).get("files")
-        return tuple(self.wheelhouse / name for name in files) if isinstance(files, dict) else ()
+        return self._fetched().get(sha256, ())
+
+    def _fetched(self) -> dict[str, tuple[Path, ...]]:
+        found = {}
+        for path in self.wheelhouse.glob("*.json"):
+            files = (self.shared.read_json(path) or {}).get("files")
+            if isinstance(files, dict) and all(size_of(self.wheelhouse / name) == size for name, size in files.items()):
+                found[path.stem] = tuple(self.wheelhouse / name for name in files)
+        return found
 
     def sources(self) -> frozenset[str]:
         """The names of the downloaded source packages."""
