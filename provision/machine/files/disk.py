@@ -116,13 +116,13 @@ def write(path: Path, text: str, *, executable: bool = False, private: bool = Fa
     _write(path, text, (0o755 if executable else 0o644) & (0o700 if private else 0o777))
 
 
-def write_json(path: Path, value: Mapping[str, Any], *, private: bool = False) -> None:
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write a JSON object as `write` does, in the form of all records.
 
     Raises:
         StoreError: as of `write`.
     """
-    write(path, json.dumps(value, indent=1) + "\n", private=private)
+    write(path, json.dumps(value, indent=1) + "\n")
 
 
 def rewrite(path: Path, text: str) -> None:
