@@ -76,7 +76,7 @@ class Target:
 
     def needed(self, request: Request) -> Space:
         """The space that a build of this request needs below the root."""
-        from provision.machine.root.needed_space import needed_space
+        from provision.machine.root.observe import needed_space
 
         return needed_space(self.store, request.stack, request.locks)
 

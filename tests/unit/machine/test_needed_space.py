@@ -9,7 +9,7 @@ from pathlib import Path
 from parts.published import put_proved
 from parts.tiny import TAG, TinySite, make_site
 from provision.machine.configuration.shipped import load_stack
-from provision.machine.root.needed_space import needed_space
+from provision.machine.root.observe import needed_space
 from provision.model.layout import EnvironmentId
 from provision.model.lock import Lock, parse_lock
 from provision.model.space import BYTECODE, COMPILATION, MARGIN, USUAL
