@@ -12,6 +12,7 @@ from provision.profile.arch import Arch
 from provision.profile.module_system import ModuleSystem
 from provision.profile.scheduler import SchedulerName
 from provision.profile.site import Site
+from provision.schedulers.short_options import SHORT
 
 COMMA = Code(",")
 
@@ -48,7 +49,8 @@ def forget_line(scheduler: SchedulerName, directives: tuple[Directive, ...]) -> 
     if scheduler != "slurm":
         return None
     options = [re.split("[= ]", directive.line.split(maxsplit=1)[1])[0] for directive in directives]
-    set_here = {SPELT.get(option, option.removeprefix("--").replace("-", "_").upper()) for option in options}
+    long = [SHORT[scheduler].get(option[:2], option.removeprefix("--")) for option in options]
+    set_here = {SPELT.get(option, option.replace("-", "_").upper()) for option in long}
     names = [name for name in OF_A_JOB if name not in set_here]
     groups = (OF_A_STEP, names[: len(names) // 2], names[len(names) // 2 :])
     return bash(

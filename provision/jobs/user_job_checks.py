@@ -17,25 +17,11 @@ from provision.profile.job import CONSTRAINT
 from provision.profile.patterns import CONTROL, MEMORY, MODULE, OPTION, SHELL_PATH, TIME
 from provision.profile.strategy import PLUGINS, STRATEGIES
 from provision.schedulers import TITLES
+from provision.schedulers.short_options import SHORT
 from provision.wording import count
 
 JOB_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]{0,63}")
 MAIL = re.compile(r"[A-Za-z0-9._%+-]{1,64}@[A-Za-z0-9.-]{1,255}")
-# Slurm's short options (sbatch(1)) of those that we set.
-SHORT = {
-    "-N": "--nodes",
-    "-n": "--ntasks",
-    "-t": "--time",
-    "-J": "--job-name",
-    "-o": "--output",
-    "-p": "--partition",
-    "-A": "--account",
-    "-q": "--qos",
-    "-C": "--constraint",
-    "-c": "--cpus-per-task",
-    "-a": "--array",
-    "-L": "--licenses",
-}
 # TensorFlow 2.4 took MultiWorkerMirroredStrategy and CommunicationOptions out of `experimental` (its release notes).
 MULTIWORKER_SINCE = (2, 4)
 
@@ -266,7 +252,8 @@ def _option(text: str) -> str:
         return f"{first} {rest[0].partition('=')[0] if rest else ''}"
     if first.startswith("--"):
         return first.partition("=")[0]
-    return SHORT.get(first[:2], first[:2])
+    long = SHORT["slurm"].get(first[:2])
+    return f"--{long}" if long else first[:2]
 
 
 def _absent(subject: str, message: str, hint: str) -> Problem:

@@ -18,5 +18,5 @@ OF_A_JOB = (
     *("GPUS", "GPUS_PER_NODE", "GPUS_PER_TASK", "GPUS_PER_SOCKET", "NTASKS_PER_CORE", "NTASKS_PER_SOCKET"),
     *("NTASKS_PER_GPU", "THREADS_PER_CORE", "CORE_SPEC", "HINT", "DISTRIBUTION", "RESERVATION"),
 )
-# Options whose variable has another name.
-SPELT: dict[str, str] = {"--mem": "MEM_PER_NODE", "-m": "DISTRIBUTION", "-c": "CPUS_PER_TASK"}
+# An option whose variable has another name.
+SPELT: dict[str, str] = {"mem": "MEM_PER_NODE"}

@@ -9,27 +9,8 @@ from collections.abc import Iterator
 from provision.profile.arch import Arch
 from provision.profile.scheduler import SchedulerName
 from provision.profile.site import Site
+from provision.schedulers.short_options import SHORT
 
-# The long names of the one-letter options of each scheduler. No rule uses the options that are missing here.
-SHORT: dict[SchedulerName, dict[str, str]] = {
-    "slurm": {
-        "-N": "nodes",
-        "-n": "ntasks",
-        "-A": "account",
-        "-p": "partition",
-        "-q": "qos",
-        "-C": "constraint",
-        "-t": "time",
-        "-c": "cpus-per-task",
-        "-G": "gpus",
-        "-L": "licenses",
-        "-J": "job-name",
-        "-o": "output",
-    },
-    "pbs": {"-A": "account", "-q": "partition", "-N": "job-name", "-o": "output", "-W": "attributes"},
-    "cobalt": {"-n": "nodes", "-t": "time", "-q": "partition", "-A": "account", "-O": "output"},
-    "none": {},
-}
 # How PBS spells what has no option of its own.
 RESOURCES = {
     "time": "walltime={}",

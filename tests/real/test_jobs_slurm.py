@@ -263,6 +263,8 @@ def test_variables_of_the_shell_do_not_change_a_job_that_the_tool_submits(
     for name, value in {"PARTITION": "normal", "TIMELIMIT": "00:04:00", "JOB_NAME": "foo", "CLUSTERS": "other"}.items():
         monkeypatch.setenv(f"SBATCH_{name}", value)
     monkeypatch.setenv("SLURM_CLUSTERS", "other")
+    for name, value in {"JOB_ID": "99", "MEM_PER_NODE": "300", "CPU_BIND": "map_cpu:0", "NTASKS": "1"}.items():
+        monkeypatch.setenv(f"SLURM_{name}", value)  # the shell runs in a job
     assert call(*at_saga, "--submit", "--no-wait", "--json") == EXIT_JOB_LEFT
     out, err = capsys.readouterr()
     number = json.loads(out)["result"]["job"]

@@ -16,7 +16,6 @@ from parts.paths import RECORDED
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.build_job import build_script
 from provision.jobs.script import header
-from provision.lint.directive_options import SHORT
 from provision.lint.job_script import PREFIXES
 from provision.machine.submission.render_jobs import render_build_job
 from provision.model.batch import Batch
@@ -27,6 +26,7 @@ from provision.profile.launcher import LAUNCHERS
 from provision.profile.scheduler import SCHEDULERS, Scheduler, SchedulerName
 from provision.profile.site import Site, read_site
 from provision.schedulers import TITLES, SchedulerInterface, cobalt, pbs, scheduler_for, slurm
+from provision.schedulers.short_options import SHORT
 from provision.schedulers.status import JobStatus, ending
 
 NAMES: tuple[SchedulerName, ...] = ("slurm", "pbs", "cobalt")
