@@ -120,13 +120,9 @@ def shard_by_local_rank(program: Training) -> Found:
     """Data that are split by the local rank into as many parts as there are ranks on all nodes."""
     script = program.script
     for call in script.methods("shard"):
-        parts = [given(call, name, place) for place, name in enumerate(("num_shards", "index"))]
-        count, index = (
-            ({last(part) for value in script.sources(one) for part in ast.walk(value)} for one in parts if one)
-            if all(parts)
-            else (set(), set())
-        )
-        if "local_rank" in index and "local_size" not in count:
+        parts = [given(call, "num_shards", 0), given(call, "index", 1)]
+        names = [{last(part) for value in script.sources(one) for part in ast.walk(value)} for one in parts if one]
+        if len(names) > 1 and "local_rank" in names[1] and "local_size" not in names[0]:
             yield (call,)
 
 

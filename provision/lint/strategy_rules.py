@@ -6,7 +6,7 @@ import ast
 import re
 
 from provision.lint.rule import Found, advice, error
-from provision.lint.syntax import DEFINITIONS, Script, dotted, given, last, value_of
+from provision.lint.syntax import DEFINITIONS, Script, arguments, dotted, given, last, value_of
 from provision.lint.training_script import Training
 
 STRATEGIES = ("MirroredStrategy", "MultiWorkerMirroredStrategy", "CentralStorageStrategy")
@@ -37,8 +37,8 @@ def _in_scope(script: Script, node: ast.AST, depth: int = 4) -> bool:
         if isinstance(outer, ast.With) and any(last(item.context_expr) == "scope" for item in outer.items):
             return True
         if isinstance(outer, DEFINITIONS):
-            calls = [] if isinstance(outer, ast.ClassDef) or outer.decorator_list else script.calls_of(outer.name)
-            return not calls or not depth or any(_in_scope(script, call, depth - 1) for call in calls)
+            calls = None if isinstance(outer, ast.ClassDef) else script.callers(outer)
+            return calls is None or not depth or any(_in_scope(script, call, depth - 1) for call in calls)
     return False
 
 
@@ -55,23 +55,16 @@ def outside_scope(program: Training) -> Found:
     names = {name for name, values in script.assigned.items() if any(call in values for call in made)}
     defined = {node.name for node in script.nodes if isinstance(node, DEFINITIONS)}
     # Another function, such as one of a library, may enter the scope of a strategy that it is given.
-    handed = [
-        c
-        for c in script.calls
-        if {n.id for n in (*c.args, *(w.value for w in c.keywords)) if isinstance(n, ast.Name)} & names
-    ]
+    handed = {last(call) for call in script.calls if any(last(one) in names for one in arguments(call))}
     classes = [node.name for node in script.of(ast.ClassDef) if any(last(base) in MODELS for base in node.bases)]
-    models = [
-        call for call in script.calls if last(call) in (*MODELS, *classes) or ".applications." in dotted(call.func)
-    ]
-    if any(last(call) not in (*defined, "print") for call in handed) or any(_in_scope(script, one) for one in models):
+    models = script.calls_of(*MODELS, *classes)
+    models += [call for call in script.calls if ".applications." in dotted(call.func)]
+    if handed - defined - {"print"} or any(_in_scope(script, one) for one in models):
         return  # a model in the scope is trained, and another one is compared with it, or a part of it
-    late = (
-        one
-        for one in models
-        if one.lineno > made[0].lineno or any(isinstance(o, DEFINITIONS) for o in script.around(one))
-    )
-    yield from ((one, min(names, default="strategy")) for one in list(late)[:1])
+    for one in models:
+        if one.lineno > made[0].lineno or any(isinstance(outer, DEFINITIONS) for outer in script.around(one)):
+            yield one, min(names, default="strategy")
+            return
 
 
 def _fits(script: Script) -> tuple[list[ast.Call], int]:

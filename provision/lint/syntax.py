@@ -284,13 +284,17 @@ class Script:
                     return True
         return False
 
-    def _called_on_some_ranks(self, function: ast.FunctionDef | ast.AsyncFunctionDef, depth: int) -> bool:
+    def callers(self, function: ast.FunctionDef | ast.AsyncFunctionDef) -> list[ast.Call] | None:
+        """The calls of a function; None if it may be called from elsewhere, or not at all."""
         calls = [call for call in self.calls_of(function.name) if function not in list(self.around(call))]
-        if function.name == "main" and not calls and "run" in self.called:
-            return False  # `tf.app.run()`
-        if not calls or not depth or function.decorator_list:
-            return True  # it is called from elsewhere, or not at all
-        return all(self.on_some_ranks(call, depth - 1) for call in calls)
+        by_app = function.name == "main" and "run" in self.called  # `tf.app.run()`
+        return None if function.decorator_list or not (calls or by_app) else calls
+
+    def _called_on_some_ranks(self, function: ast.FunctionDef | ast.AsyncFunctionDef, depth: int) -> bool:
+        calls = self.callers(function)
+        if calls is None or not depth:
+            return True
+        return bool(calls) and all(self.on_some_ranks(call, depth - 1) for call in calls)
 
     def ending(self, node: ast.AST | None, depth: int = 3) -> str | None:
         """The text with which the value of an expression ends, as far as it is written in the script; None if unknown."""
