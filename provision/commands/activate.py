@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 
+from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import find_environment, read_store
 from provision.errors import PlanError
+from provision.machine.configuration import shipped
+from provision.machine.root.completing import hint_to_complete
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Print shell code; `provision_deactivate` undoes it."""
-    from provision.machine.configuration import shipped
-    from provision.machine.root.completing import hint_to_complete
-
     site = shipped.load_site(args.site)
     store = read_store(site)
     env = find_environment(store, args.environment, args.arch, site=site)

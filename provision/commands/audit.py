@@ -5,14 +5,18 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
+from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
+from provision.knowledge.advisories import Advisories, Open, open_advisories
+from provision.knowledge.versions import release
+from provision.machine.configuration import shipped
+from provision.machine.files.tables import given_advisories, read_advisories
+from provision.machine.probes.installed_packages import installed_versions
 from provision.wording import count, nearest
-
-if TYPE_CHECKING:
-    from provision.knowledge.advisories import Advisories, Open
 
 MOST_NAMED = 6
 
@@ -27,9 +31,6 @@ class Subject:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Report the advisories that are open; the exit code is 1 if there are any that `--ignore` does not name."""
-    from provision.knowledge.advisories import open_advisories
-    from provision.machine.files.tables import given_advisories, read_advisories
-
     named = (("ENVIRONMENT", args.environment), ("--all", args.all), ("--stack", args.stack))
     given = [name for name, value in named if value]
     if len(given) != 1:
@@ -73,12 +74,6 @@ def run(args: argparse.Namespace) -> Outcome:
 
 def _environments(site: str, environment: str | None) -> list[Subject]:
     """The environments that are named, with the packages that are installed in them."""
-    from pathlib import Path
-
-    from provision.commands.shared.target import find_environment, read_store
-    from provision.machine.configuration import shipped
-    from provision.machine.probes.installed_packages import installed_versions
-
     store = read_store(shipped.load_site(site))
     chosen = [find_environment(store, environment)] if environment else store.environments()
     if not chosen:
@@ -91,8 +86,6 @@ def _environments(site: str, environment: str | None) -> list[Subject]:
 
 def _stack(name: str) -> list[Subject]:
     """The locks of a stack, one for each Python, with what compiles its Horovod."""
-    from provision.machine.configuration import shipped
-
     stack, subjects = shipped.load_stack(name), []
     for minor in stack.pythons:
         locks = [shipped.load_lock(stack.name, minor)]
@@ -130,8 +123,6 @@ def _fixed(one: Open) -> str:
 
 def _last_fix(ones: Sequence[Open]) -> str:
     """The release in which all of them are fixed."""
-    from provision.knowledge.versions import release
-
     fixes = [one.fixed_in for one in ones if one.fixed_in]
     rest = len(ones) - len(fixes)
     words = [f"the last of them fixed in {max(fixes, key=release)}"] if fixes else []

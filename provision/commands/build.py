@@ -7,13 +7,15 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.built import describe_built
 from provision.commands.shared.following import follow_to_end, refuse_unseen
+from provision.commands.shared.node import observe_node, problems_of
+from provision.commands.shared.out_of_time import watched_time
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.replaced import replaced_line
+from provision.commands.shared.several import submit_several
 from provision.commands.shared.submitting import (
     command_to_use,
     is_installed,
@@ -25,15 +27,25 @@ from provision.commands.shared.submitting import (
 from provision.commands.shared.target import Target, read_target
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, ProvisionError
+from provision.machine.configuration import shipped
+from provision.machine.files.disk import read_given
+from provision.machine.install.executor import Executor
+from provision.machine.probes.ask_scheduler import is_login_node
+from provision.machine.programs.shell import default_site
+from provision.machine.root.event_file import shown_to_waiting, to_all, to_file
 from provision.machine.root.existing import existing
+from provision.machine.submission.job_settings import settings_from
+from provision.machine.submission.submit import submit
 from provision.machine.terminal.console import say
 from provision.machine.terminal.progress_lines import listener
-
-if TYPE_CHECKING:
-    from provision.model.event import Listener
-    from provision.model.facts import Facts
-    from provision.model.plan import Plan
-    from provision.model.request import Request
+from provision.model.event import Event, Listener, error_event, plan_event
+from provision.model.facts import Facts
+from provision.model.plan import Plan, differences, held
+from provision.model.problem import raise_problems
+from provision.model.request import Request
+from provision.planning.plan_text import plan_lines
+from provision.planning.planner import make_plan
+from provision.planning.preflight import blockers, network_problems
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -48,17 +60,12 @@ def run(args: argparse.Namespace) -> Outcome:
     refuse_unused(args, unused, "`--submit` makes its own plan" if args.submit else "only a job has an account")
     archs = _archs(args)
     if len(archs) > 1:
-        from provision.commands.shared.several import submit_several
-
         return submit_several(args, archs)
     args.arch = archs[0] if archs else None
     if args.submit:
         return _submit(args)
     if not args.requeue:
         return _build_with_events(args)
-    from provision.commands.shared.out_of_time import watched_time
-    from provision.machine.configuration import shipped
-
     with watched_time(shipped.load_site(args.site)):
         return _build_with_events(args)
 
@@ -67,9 +74,6 @@ def _build_with_events(args: argparse.Namespace) -> Outcome:
     """Build on this machine; every event is also written to the file of `--events`."""
     if not args.events:
         return _build_here(args, None)
-    from provision.machine.root.event_file import to_file
-    from provision.model.event import error_event
-
     with to_file(Path(args.events)) as write_event:
         try:
             return _build_here(args, write_event)
@@ -82,9 +86,6 @@ def _build_here(args: argparse.Namespace, write_event: Listener | None) -> Outco
     """Build on this machine, with the settings of the job; `write_event` also gets every event."""
     if args.settings is None:
         return plan_and_build(args, write_event)
-    from provision.machine.submission.job_settings import settings_from
-    from provision.model.event import Event
-
     with settings_from(Path(args.settings)) as without:
         if without:
             say(f"note: {without}")
@@ -99,9 +100,6 @@ def _refuse_login_node(args: argparse.Namespace) -> None:
     Raises:
         ConfigError: as above.
     """
-    from provision.machine.probes.ask_scheduler import is_login_node
-    from provision.machine.programs.shell import default_site
-
     named = any(word.partition("=")[0] == "--site" for word in getattr(args, "given", ()))
     if args.site == "local" and not named and default_site(otherwise="") == "" and is_login_node():
         raise ConfigError(
@@ -113,11 +111,6 @@ def _refuse_login_node(args: argparse.Namespace) -> None:
 
 def plan_and_build(args: argparse.Namespace, write_event: Listener | None = None) -> Outcome:
     """Build on this machine; `write_event` also gets every event."""
-    from provision.commands.shared.node import observe_node, problems_of
-    from provision.model.problem import raise_problems
-    from provision.planning.planner import make_plan
-    from provision.planning.preflight import blockers, network_problems
-
     expected = _expected(args.plan)
     _refuse_login_node(args)
     target = read_target(args)
@@ -147,8 +140,6 @@ def plan_and_build(args: argparse.Namespace, write_event: Listener | None = None
     with listener() as listen:
         events = listen
         if write_event:
-            from provision.machine.root.event_file import to_all
-
             events = to_all(listen, write_event)
         plan = _build(args, target, request, facts, plan, events)
         if not plan.done and not args.no_publish:
@@ -161,11 +152,6 @@ def _build(
     args: argparse.Namespace, target: Target, request: Request, facts: Facts, plan: Plan, listen: Listener
 ) -> Plan:
     """Carry the plan out under its lock; if another process holds it, wait, and then plan again."""
-    from provision.machine.install.executor import Executor
-    from provision.machine.root.event_file import shown_to_waiting, to_all
-    from provision.model.event import plan_event
-    from provision.planning.planner import make_plan
-
     store = target.store
     with locked(args, target, plan, listen) as lock:
         wanted, plan = plan.environment, make_plan(request, facts, existing(store, target.stack.module))
@@ -184,8 +170,6 @@ def _build(
 
 
 def _expected(source: str | None) -> dict[str, str] | None:
-    from provision.machine.files.disk import read_given
-
     if source is None:
         return None
     text = read_given(source, "plan", stdin=True)
@@ -203,8 +187,6 @@ def _expected(source: str | None) -> dict[str, str] | None:
 
 def _refuse_drift(expected: dict[str, str], plan: Plan, facts: Facts) -> None:
     """Stop if the plan that was made elsewhere differs from the plan that this machine gives."""
-    from provision.model.plan import differences, held
-
     here = held(plan)
     # If the proof is done already, no step of this plan describes it.
     lines = differences(expected, here if here["proof"] else {**here, "proof": expected.get("proof", "")})
@@ -228,8 +210,6 @@ def _archs(args: argparse.Namespace) -> list[str]:
     Raises:
         ConfigError: several archs are to be built, but not in jobs; or the options contradict each other.
     """
-    from provision.machine.configuration import shipped
-
     if args.all_archs and args.archs:
         raise ConfigError("`--all-archs` and `--arch` cannot be combined", hint="omit one of them")
     archs = list(dict.fromkeys(args.archs or ()))
@@ -244,8 +224,6 @@ def _archs(args: argparse.Namespace) -> list[str]:
 
 
 def _submit(args: argparse.Namespace) -> Outcome:
-    from provision.machine.submission.submit import submit
-
     prepared = prepare_job(args)
     target, plan = prepared.target, prepared.plan
     if prepared.job is None:
@@ -268,7 +246,5 @@ def _submit(args: argparse.Namespace) -> Outcome:
 
 def show_plan(plan: Plan, expected: Mapping[str, float], *, verbose: bool, replaced: str | None = None) -> None:
     """Show the plan on stderr, before anything happens."""
-    from provision.planning.plan_text import plan_lines
-
     for line in plan_lines(plan, expected=expected, verbose=verbose, replaced=replaced):
         say(line)

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import offer_for
-
-if TYPE_CHECKING:
-    from provision.knowledge.combinations import Combinations
-    from provision.planning.solver import Offer, Verdict
+from provision.knowledge.combinations import Combinations
+from provision.knowledge.versions import release
+from provision.machine.configuration import shipped
+from provision.machine.files.tables import read_cells, read_combinations
+from provision.planning.solver import Offer, Verdict, judge_stack
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Judge every stack."""
-    from provision.knowledge.versions import release
-    from provision.machine.configuration import shipped
-    from provision.machine.files.tables import read_cells, read_combinations
-    from provision.planning.solver import judge_stack
-
     site = shipped.load_site(args.site)
     arch, known, cells = site.arch(args.arch), read_combinations(), read_cells()
     offer = offer_for(site, arch)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
+from provision.commands.shared.environments import read_store
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import Target, describe_own_files, make_target, read_store
+from provision.commands.shared.target import Target, describe_own_files, make_target
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError, StoreError
 from provision.model.observation import Observation, State
 

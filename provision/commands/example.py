@@ -7,6 +7,8 @@ import shlex
 
 from provision.commands.shared.outcome import Outcome
 from provision.knowledge.examples import EXAMPLES, Example
+from provision.machine.configuration.example_copy import copy_example
+from provision.machine.programs.shell import absolute
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -26,9 +28,6 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def _copy(example: Example, folder: str) -> Outcome:
-    from provision.machine.configuration.example_copy import copy_example
-    from provision.machine.programs.shell import absolute
-
     files = copy_example(example.name, absolute(folder))
     job = f"provision job {example.job} --site SITE --arch ARCH --script train.py"
     steps = [f"cd {shlex.quote(folder)}"]

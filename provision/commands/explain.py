@@ -11,8 +11,8 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import find_environment, read_store
 from provision.errors import EXIT_FAILED, EXIT_OK, EXIT_UNKNOWN, ConfigError
 
 if TYPE_CHECKING:

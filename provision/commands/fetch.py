@@ -7,30 +7,26 @@ from __future__ import annotations
 
 import argparse
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
+from provision.backends.spack.pip_wheel import refuse_old_python
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, read_target
 from provision.errors import ConfigError
+from provision.machine.network.fetching import fetch_data, fetch_lock, fetch_source
+from provision.machine.network.spack_sources import fetch_pip
 from provision.machine.terminal.console import say
-
-if TYPE_CHECKING:
-    from provision.model.request import Request
+from provision.model.problem import raise_problems
+from provision.model.request import Request
+from provision.planning.preflight import place_problems
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Download what is missing."""
-    from provision.machine.network.fetching import fetch_data, fetch_lock, fetch_source
-    from provision.model.problem import raise_problems
-    from provision.planning.preflight import place_problems
-
     target = read_target(args)
     if target.site.network.download_node:
         say(f"note: downloads of site `{target.site.name}` run on {target.site.network.where_to_download}")
     request = _request(target, args.python)
     if request.stack.backend == "spack":
-        from provision.backends.spack.pip_wheel import refuse_old_python
-
         refuse_old_python(request)
     raise_problems(place_problems(target.store.place(), installed=False))
     fetched, here = [], []
@@ -45,8 +41,6 @@ def run(args: argparse.Namespace) -> Outcome:
     if request.stack.horovod:
         (fetched if fetch_source(target.store, request) else here).append(f"Horovod {request.stack.horovod}")
     if request.stack.backend == "spack":
-        from provision.machine.network.spack_sources import fetch_pip
-
         (fetched if fetch_pip(target.store) else here).append("pip")
     data = fetch_data(target.store)
     text = f"fetched: {', '.join(fetched) or 'nothing'}; already there: {', '.join(here) or 'nothing'}; data: {data}"

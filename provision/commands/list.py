@@ -3,27 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
+from provision.commands.shared.environments import arch_below, read_store
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import arch_below, read_store
 from provision.errors import EXIT_FAILED, EXIT_OK
+from provision.machine.configuration import shipped
+from provision.machine.root.entries import lost_modules, read_overview
+from provision.machine.root.store import Store
+from provision.machine.terminal.console import width_of_output
 from provision.model.overview import Entry
+from provision.planning.environment_table import select, table
 from provision.wording import count
-
-if TYPE_CHECKING:
-    from provision.machine.root.store import Store
 
 ORDERS = ("name", "age", "size", "state")
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """List the environments; the exit code is 1 if users can load what is not whole. Columns that do not fit are left out."""
-    from provision.machine.configuration import shipped
-    from provision.machine.root.entries import lost_modules, read_overview
-    from provision.machine.terminal.console import width_of_output
-    from provision.planning.environment_table import select, table
-
     site = shipped.load_site(args.site)
     store = read_store(site)
     entries = read_overview(store)

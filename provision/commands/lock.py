@@ -9,21 +9,20 @@ import argparse
 
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
+from provision.jobs.overlay_job import lock_name
+from provision.knowledge.miniforge import release_for
+from provision.machine.configuration import shipped
+from provision.machine.configuration.search_path import known
+from provision.machine.network.lock_compiler import compile_locks, inputs_of_locks, refuse_installed
+from provision.machine.probes.probe import interpreter_of
 from provision.machine.programs.shell import environ
 from provision.machine.terminal.console import say
+from provision.profile.stack import PYTHON
 from provision.wording import nearest, nearest_name
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Compile the locks."""
-    from provision.jobs.overlay_job import lock_name
-    from provision.knowledge.miniforge import release_for
-    from provision.machine.configuration import shipped
-    from provision.machine.configuration.search_path import known
-    from provision.machine.network.lock_compiler import compile_locks, inputs_of_locks, refuse_installed
-    from provision.machine.probes.probe import interpreter_of
-    from provision.profile.stack import PYTHON
-
     inputs, named = inputs_of_locks()
     if bool(args.names) == args.all:
         raise ConfigError(

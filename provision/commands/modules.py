@@ -7,14 +7,13 @@ from dataclasses import asdict
 
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
+from provision.launch.available_modules import SUBJECTS, matching, newest_first
+from provision.machine.configuration import shipped
+from provision.machine.probes.loaded_modules import available_modules
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """List the modules."""
-    from provision.launch.available_modules import SUBJECTS, matching, newest_first
-    from provision.machine.configuration import shipped
-    from provision.machine.probes.loaded_modules import available_modules
-
     site = shipped.load_site(args.site)
     if site.modules.name == "none":
         raise ConfigError(

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
+from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import find_environment, read_store
+from provision.commands.shared.proving import arch_of
+from provision.errors import ConfigError, PlanError
+from provision.machine.configuration import shipped
+from provision.machine.install.packing import pack
+from provision.machine.programs.shell import environ
+from provision.machine.root.completing import hint_to_complete
+from provision.machine.terminal.console import say
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Pack it, or pack it again."""
-    from pathlib import Path
-
-    from provision.commands.shared.proving import arch_of
-    from provision.errors import ConfigError, PlanError
-    from provision.machine.configuration import shipped
-    from provision.machine.install.packing import pack
-    from provision.machine.programs.shell import environ
-    from provision.machine.root.completing import hint_to_complete
-    from provision.machine.terminal.console import say
-
     site = shipped.load_site(args.site)
     store = read_store(site)
     env = find_environment(store, args.environment, args.arch, site=site)

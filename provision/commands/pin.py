@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import argparse
 
+from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import find_environment, read_store
 from provision.errors import ConfigError
+from provision.machine.configuration import shipped
+from provision.machine.root.removing import Remover
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Write or remove the pin."""
-    from provision.machine.configuration import shipped
-    from provision.machine.root.removing import Remover
-
     if not args.reason.strip() or not args.reason.isprintable():
         raise ConfigError("the reason is empty or has control characters", hint='`--reason "for the paper of group X"`')
     site = shipped.load_site(args.site)

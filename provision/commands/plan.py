@@ -5,24 +5,31 @@ from __future__ import annotations
 import argparse
 import textwrap
 
+from provision.commands.shared.node import observe_node, problems_of
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.replaced import replaced_line
 from provision.commands.shared.target import Target, describe_own_files, read_target
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError, PlanError
+from provision.jobs.build_job import build_batch
+from provision.knowledge.compatibility import describe_cell, find_cell, keras_of
+from provision.knowledge.cuda import gpu_obstacle
+from provision.machine.configuration import shipped
+from provision.machine.files.tables import read_cells, read_combinations
+from provision.machine.probes.offer import offer_of_profile
+from provision.machine.root.existing import existing
+from provision.planning.outline import outline
+from provision.planning.plan_text import plan_lines
+from provision.planning.planner import make_plan
+from provision.planning.preflight import blockers, network_problems
+from provision.planning.solver import judge_stack, missing_in_profile, unconfirmed_values
+from provision.profile.site import blank_paths
+from provision.schedulers import scheduler_for
 from provision.wording import count
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Make the plan and show it."""
-    from provision.commands.shared.node import observe_node, problems_of
-    from provision.knowledge.compatibility import describe_cell, find_cell, keras_of
-    from provision.machine.files.tables import read_cells
-    from provision.machine.root.existing import existing
-    from provision.planning.plan_text import plan_lines
-    from provision.planning.planner import make_plan
-    from provision.planning.preflight import blockers, network_problems
-
     target = read_target(args, unfinished=args.profile)
     alone = args.profile or not target.is_here
     unused = (("--commands", args.commands),) if alone else (("--account", args.account),)
@@ -82,11 +89,6 @@ def chosen_lines(target: Target) -> list[str]:
 
 def _what_may_fail(target: Target) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
     """From the profile alone: what cannot work, what is to be checked, and the values that no text confirms."""
-    from provision.knowledge.cuda import gpu_obstacle
-    from provision.machine.files.tables import read_cells, read_combinations
-    from provision.machine.probes.offer import offer_of_profile
-    from provision.planning.solver import judge_stack, missing_in_profile, unconfirmed_values
-
     site, arch, stack = target.site, target.arch, target.stack
     offer, unconfirmed = offer_of_profile(arch), unconfirmed_values(site, arch)
     if "venv" not in site.runtimes:
@@ -101,12 +103,6 @@ def _what_may_fail(target: Target) -> tuple[tuple[str, ...], tuple[str, ...], tu
 
 def _outline(target: Target, account: str | None, own: tuple[str, ...], *, forced: bool) -> Outcome:
     """Describe a build from the profile alone."""
-    from provision.jobs.build_job import build_batch
-    from provision.machine.configuration import shipped
-    from provision.planning.outline import outline
-    from provision.profile.site import blank_paths
-    from provision.schedulers import scheduler_for
-
     site, arch, stack = target.site, target.arch, target.stack
     directives: tuple[str, ...] = ()
     refused = None

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
+from provision.commands.shared.environments import read_store
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import read_store
 from provision.errors import ConfigError
-
-if TYPE_CHECKING:
-    from provision.model.usage import Usage
+from provision.machine.configuration import shipped
+from provision.machine.files.disk import read_given
+from provision.machine.probes.ask_scheduler import running_jobs
+from provision.machine.root.removing import Remover
+from provision.machine.terminal.console import say
+from provision.model.usage import Usage, read_usage
+from provision.planning.removal import DAY_S, Rules, decide, describe, freed, to_dict
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Decide what goes, show it, and remove it if that is wanted."""
-    from provision.machine.configuration import shipped
-    from provision.machine.probes.ask_scheduler import running_jobs
-    from provision.machine.root.removing import Remover
-    from provision.machine.terminal.console import say
-    from provision.planning.removal import DAY_S, Rules, decide, describe, freed, to_dict
-
     usage = _usage(args)
     site = shipped.load_site(args.site)
     store = read_store(site)
@@ -52,9 +49,6 @@ def _usage(args: argparse.Namespace) -> Usage | None:
     Raises:
         ConfigError: one of the two options is missing, or the log is not one of environments.
     """
-    from provision.machine.files.disk import read_given
-    from provision.model.usage import read_usage
-
     if (args.usage is None) != (args.unused_for is None):
         missing, given = ("--usage FILE", "--unused-for") if args.usage is None else ("--unused-for DAYS", "--usage")
         raise ConfigError(f"`{given}` needs `{missing}`", hint=f"add `{missing}`", kind="usage")

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from provision.commands.shared.after_publish import after_publish
+from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import find_environment, read_store
 from provision.errors import ConfigError, StoreError
+from provision.machine.configuration import shipped
+from provision.machine.root.checking import glance
+from provision.machine.root.completing import command_to_complete, hint_to_complete
+from provision.machine.root.publishing import Publisher
+from provision.machine.root.sealing import seal
+from provision.machine.root.store import Store
 from provision.machine.terminal.console import say
-
-if TYPE_CHECKING:
-    from provision.machine.root.store import Store
-    from provision.model.generation import Generation
-    from provision.model.layout import EnvironmentId
-    from provision.planning.publication import Marks
+from provision.model.generation import Deprecation, Generation, is_date
+from provision.model.layout import EnvironmentId
+from provision.planning.publication import Marks, changes, differences, short
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Show what changes, then change it with one rename."""
-    from provision.machine.configuration import shipped
-    from provision.machine.root.checking import glance
-    from provision.machine.root.completing import command_to_complete, hint_to_complete
-    from provision.machine.root.publishing import Publisher
-    from provision.planning.publication import changes
-
     marks = read_marks(args)
     site = shipped.load_site(args.site)
     store = read_store(site)
@@ -67,9 +64,6 @@ def read_marks(args: argparse.Namespace) -> Marks:
     Raises:
         ConfigError: two options contradict each other, or the date or a text is not valid.
     """
-    from provision.model.generation import Deprecation, is_date
-    from provision.planning.publication import Marks
-
     for first, second in (("default", "no_default"), ("hidden", "visible"), ("deprecate", "no_deprecate")):
         if getattr(args, first) and getattr(args, second):
             raise ConfigError(
@@ -100,10 +94,6 @@ def read_marks(args: argparse.Namespace) -> Marks:
 
 def _force(store: Store, env: EnvironmentId, reason: str) -> None:
     """Write the record of an environment whose proof failed, with the reason."""
-    from pathlib import Path
-
-    from provision.machine.root.sealing import seal
-
     if store.record(env) is not None:
         raise ConfigError(
             f"`{env}` passed its proof, so it needs no `--force`", hint=f"`provision publish {env}`", kind="usage"
@@ -119,9 +109,6 @@ def _force(store: Store, env: EnvironmentId, reason: str) -> None:
 
 def _replaced(store: Store, env: EnvironmentId, before: Generation) -> list[str]:
     """What users of the module got before, and what is different, in one line."""
-    from provision.model.layout import EnvironmentId
-    from provision.planning.publication import differences, short
-
     old = before.modules.get(f"{env.name}/{env.version}")
     if old is None or old == str(env):
         return []

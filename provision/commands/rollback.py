@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
 
 from provision.commands.shared.after_publish import after_publish
+from provision.commands.shared.environments import arch_below, describe_arch, read_store
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import arch_below, describe_arch, read_store
-
-if TYPE_CHECKING:
-    from provision.profile.site import Site
+from provision.commands.shared.typos import refuse_unused
+from provision.errors import ConfigError
+from provision.machine.configuration import shipped
+from provision.machine.root.publishing import Publisher
+from provision.planning.publication import changes, describe_generation
+from provision.profile.site import Site
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Replace the pointer with one rename."""
-    from provision.commands.shared.typos import refuse_unused
-    from provision.machine.configuration import shipped
-    from provision.machine.root.publishing import Publisher
-    from provision.planning.publication import changes, describe_generation
-
     refuse_unused(
         args,
         (("--generation", args.generation and args.list), ("--dry-run", args.dry_run and args.list)),
@@ -61,8 +58,6 @@ def one_arch(archs: list[str], site: Site, name: str | None) -> str:
     Raises:
         ConfigError: there is none, or there are several and none is named.
     """
-    from provision.errors import ConfigError
-
     below = arch_below(site, name)
     if below in archs:
         return str(below)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from dataclasses import asdict
 from pathlib import Path
 
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
+from provision.jobs import scaling
+from provision.machine.files.disk import write
+from provision.machine.submission.run_folder import read_runs
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Read the runs and print the table."""
-    from dataclasses import asdict
-
-    from provision.jobs import scaling
-    from provision.machine.files.disk import write
-    from provision.machine.submission.run_folder import read_runs
-
     if args.plot and Path(args.plot).suffix.lower() not in ("", ".svg"):
         raise ConfigError(
             f"`--plot` draws SVG, but `{args.plot}` is named like another format",

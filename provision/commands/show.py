@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.open_advisories import advisories_line
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import find_environment, read_store
-
-if TYPE_CHECKING:
-    from provision.machine.root.store import Store
-    from provision.model.layout import EnvironmentId
+from provision.errors import PlanError
+from provision.machine.configuration import shipped
+from provision.machine.probes.installed_packages import installed_versions
+from provision.machine.root.checking import glance
+from provision.machine.root.completing import command_to_complete, hint_to_complete
+from provision.machine.root.entries import building
+from provision.machine.root.store import Store
+from provision.model.layout import EnvironmentId
+from provision.planning.record_diff import record_diff
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Show the environment."""
-    from pathlib import Path
-
-    from provision.machine.configuration import shipped
-    from provision.machine.probes.installed_packages import installed_versions
-    from provision.machine.root.checking import glance
-    from provision.machine.root.completing import command_to_complete, hint_to_complete
-    from provision.machine.root.entries import building
-
     site = shipped.load_site(args.site)
     store = read_store(site)
     env = find_environment(store, args.environment, args.arch, site=site)
@@ -85,12 +82,6 @@ def run(args: argparse.Namespace) -> Outcome:
 
 def _diff(store: Store, first: EnvironmentId, second: EnvironmentId) -> Outcome:
     """What differs between two environments that passed their proof: packages, identity, figures, machine."""
-    from pathlib import Path
-
-    from provision.errors import PlanError
-    from provision.machine.probes.installed_packages import installed_versions
-    from provision.planning.record_diff import record_diff
-
     records = [store.record(env) for env in (first, second)]
     before, after = records
     if before is None or after is None:

@@ -7,13 +7,12 @@ from typing import Any
 
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
+from provision.machine.configuration import shipped
+from provision.machine.configuration.search_path import known
 
 
 def run_list(args: argparse.Namespace) -> Outcome:
     """List the stacks."""
-    from provision.machine.configuration import shipped
-    from provision.machine.configuration.search_path import known
-
     rows: list[dict[str, Any]] = []
     wishes: list[dict[str, Any]] = []
     wrong = []

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import argparse
 import re
-from typing import TYPE_CHECKING
 
 from provision.commands.shared.command_line import command_line
+from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import find_environment, read_store
 from provision.errors import CommandError, ConfigError
+from provision.jobs.environment_script import EnvironmentScript, in_environment, on_modules
+from provision.launch.available_modules import without_horovod
+from provision.machine.configuration import shipped
+from provision.machine.files.disk import folders_named, is_file, is_folder
+from provision.machine.programs.run import serve
+from provision.machine.programs.servers import free_port, login_name, node_name
 from provision.machine.programs.shell import absolute, environ, expand_variables
-
-if TYPE_CHECKING:
-    from provision.jobs.environment_script import EnvironmentScript
-    from provision.machine.root.store import Store
-    from provision.profile.site import Site
+from provision.machine.root.store import Store
+from provision.machine.submission.render_jobs import render_environment_script
+from provision.machine.terminal.console import say
+from provision.model.quoting import bash
+from provision.model.quoting import words as quoted
+from provision.model.tunnel import LOCAL_PORT, tunnel_command
+from provision.profile.files import USER
+from provision.profile.site import Site
 
 JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 MODULES = "modules"
@@ -24,16 +32,6 @@ PORTS = range(1024, 65536)
 
 def run(args: argparse.Namespace) -> Outcome:
     """Find the folder, print the tunnel, start TensorBoard until Ctrl-C."""
-    from provision.machine.configuration import shipped
-    from provision.machine.programs.run import serve
-    from provision.machine.programs.servers import free_port, login_name, node_name
-    from provision.machine.submission.render_jobs import render_environment_script
-    from provision.machine.terminal.console import say
-    from provision.model.quoting import bash
-    from provision.model.quoting import words as quoted
-    from provision.model.tunnel import LOCAL_PORT, tunnel_command
-    from provision.profile.files import USER
-
     if args.port is not None and args.port not in PORTS:
         raise ConfigError(
             f"{args.port} is not a valid value of `--port`: {PORTS.start} to {PORTS.stop - 1}",
@@ -87,8 +85,6 @@ def find_run(text: str, site: Site) -> str:
     Raises:
         ConfigError: there is no such folder.
     """
-    from provision.machine.files.disk import folders_named, is_folder
-
     given = absolute(text)
     scratch = expand_variables(site.files.scratch or "")
     if "$" in scratch and JOB.fullmatch(text) and not is_folder(given):
@@ -116,9 +112,6 @@ def _program(args: argparse.Namespace, site: Site, store: Store) -> tuple[str, s
     Raises:
         ConfigError: no published environment has TensorBoard, and the site has no modules with TensorFlow.
     """
-    from provision.jobs.environment_script import in_environment, on_modules
-    from provision.launch.available_modules import without_horovod
-    from provision.machine.files.disk import is_file
 
     def of(name: str) -> EnvironmentScript | None:
         env = find_environment(store, name, args.arch, site=site)

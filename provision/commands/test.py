@@ -7,29 +7,29 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.prove_all import prove_all
 from provision.commands.shared.proving import history_of, judged, ranks_of, refuse_outside_job
-from provision.commands.shared.target import find_environment, make_target, read_store
+from provision.commands.shared.target import make_target
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
+from provision.machine.configuration import shipped
+from provision.machine.install.ranks import Ranks
+from provision.machine.probes.provided import provided_environment
 from provision.machine.programs.shell import which
 from provision.machine.terminal.progress_lines import listener, shown_as_step
+from provision.model.event import Listener
+from provision.model.layout import EnvironmentId
+from provision.model.proof_result import ProofResult
+from provision.profile.site import Site
+from provision.proof.proof_shape import prove_operation
 from provision.wording import count
-
-if TYPE_CHECKING:
-    from provision.machine.install.ranks import Ranks
-    from provision.model.event import Listener
-    from provision.model.layout import EnvironmentId
-    from provision.model.proof_result import ProofResult
-    from provision.profile.site import Site
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Load the module, train and judge; the verdict is written to the environment's `.provision/tests/`."""
-    from provision.machine.configuration import shipped
-
     given = (("ENVIRONMENT", args.environment), ("--all", args.all), ("--provided", args.provided))
     chosen = [name for name, value in given if value]
     if len(chosen) != 1:
@@ -55,8 +55,6 @@ def run(args: argparse.Namespace) -> Outcome:
         refuse_unused(args, (("--no-wait", args.no_wait), ("--account", args.account)), "`--submit` is not given")
     site = shipped.load_site(args.site)
     if args.all or args.submit or args.events:
-        from provision.commands.shared.prove_all import prove_all
-
         return prove_all(args, site)
     env: EnvironmentId | None = None
     earlier: tuple[ProofResult, ...] = ()
@@ -88,11 +86,6 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
-    from provision.machine.configuration import shipped
-    from provision.machine.install.ranks import Ranks
-    from provision.machine.probes.provided import provided_environment
-    from provision.proof.proof_shape import prove_operation
-
     target = make_target(site, args.arch, args.stack)
     arch, store = target.arch, target.store
     if not arch.provided:

@@ -7,20 +7,27 @@ import contextlib
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from provision.commands.build import plan_and_build
 from provision.commands.shared.after_publish import after_publish
+from provision.commands.shared.environments import read_store
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import read_store
+from provision.commands.shared.several import build_in_jobs
 from provision.commands.shared.typos import refuse_unused
 from provision.commands.shared.upgrade_steps import Part, Step, find_parts, lock_paths, make_steps, plan_of, say_steps
 from provision.errors import EXIT_JOB_LEFT, ConfigError, ProvisionError, StoreError
+from provision.machine.configuration import shipped
+from provision.machine.configuration.shipped import use_locks
+from provision.machine.network.fetching import fetch_lock, fetch_source
+from provision.machine.network.lock_compiler import newer_locks
+from provision.machine.root.store import Store
+from provision.machine.root.upgrades import Switched, Upgrades, refuse_unwritable
 from provision.machine.terminal.console import say
-
-if TYPE_CHECKING:
-    from provision.machine.root.store import Store
-    from provision.machine.root.upgrades import Switched, Upgrades
-    from provision.profile.site import Site
+from provision.model.upgrade import ArchUpgrade, Upgrade
+from provision.planning.preflight import network_problems
+from provision.planning.publication import changes
+from provision.profile.site import Site
 
 # Of the evidence of each arch that failed.
 MOST_LINES = 4
@@ -29,9 +36,6 @@ NOTHING = "nothing to do: users load what the newest locks give"
 
 def run(args: argparse.Namespace) -> Outcome:
     """Compile newer locks, build beside what users load, and publish all archs or none."""
-    from provision.machine.configuration import shipped
-    from provision.machine.root.upgrades import Upgrades
-
     _refuse(args)
     site = shipped.load_site(args.site)
     store = read_store(site)
@@ -71,8 +75,6 @@ def _refuse(args: argparse.Namespace) -> None:
 
 def _locks(args: argparse.Namespace, upgrades: Upgrades, parts: list[Part]) -> contextlib.AbstractContextManager[Path]:
     """A folder with the newer locks, which everything inside uses."""
-    from provision.machine.network.lock_compiler import newer_locks
-
     paths = lock_paths(parts)
     left = None if args.dry_run or args.recompile or args.locks else upgrades.read()
     kept = upgrades.kept(list(paths)) if left is not None and left.state == "building" else {}
@@ -98,10 +100,6 @@ def _shown(args: argparse.Namespace, steps: list[Step]) -> Outcome:
 
 def _upgrade(args: argparse.Namespace, site: Site, upgrades: Upgrades, parts: list[Part], folder: Path) -> Outcome:
     """Build what is missing, and publish when every arch is proved."""
-    from provision.machine.configuration.shipped import use_locks
-    from provision.machine.root.upgrades import refuse_unwritable
-    from provision.model.upgrade import ArchUpgrade, Upgrade
-
     steps = make_steps(parts)
     say_steps(args, steps)
     needed = [step for step in steps if step.needed]
@@ -133,9 +131,6 @@ def _upgrade(args: argparse.Namespace, site: Site, upgrades: Upgrades, parts: li
 
 def _fetch(steps: list[Step]) -> None:
     """Download the newer packages, if the nodes that build have no network."""
-    from provision.machine.network.fetching import fetch_lock, fetch_source
-    from provision.planning.preflight import network_problems
-
     for step in steps:
         target, facts = step.part.target, step.part.facts
         request = target.request(facts)
@@ -151,9 +146,6 @@ def _fetch(steps: list[Step]) -> None:
 
 def _build(args: argparse.Namespace, archs: list[str]) -> tuple[dict[str, ProvisionError], dict[str, str]]:
     """Build and prove these archs; the error of each that failed, and the jobs that were left running."""
-    from provision.commands.build import plan_and_build
-    from provision.commands.shared.several import build_in_jobs
-
     wanted: dict[str, Any] = dict.fromkeys(("backend", "plan", "settings", "events"))
     wanted |= {"site": args.site, "stack": args.stack, "no_publish": True, "rebuild": False, "no_wait": args.no_wait}
     wanted |= {"verbose": args.verbose, "account": args.account, "submit": args.submit}
@@ -230,8 +222,6 @@ def _loads(store: Store, done: list[Switched]) -> dict[str, str | None]:
 
 def switched_lines(site: Site, store: Store, done: list[Switched]) -> list[str]:
     """What changed on each arch, as lines; runs the hook of the site."""
-    from provision.planning.publication import changes
-
     lines = []
     for one in done:
         name = one.arch.after.arch

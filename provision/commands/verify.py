@@ -8,16 +8,33 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
+from provision.commands.shared.environments import (
+    arch_below,
+    describe_arch,
+    find_environment,
+    of_other_archs,
+    read_store,
+)
+from provision.commands.shared.newer import newer_than_build
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.typos import refuse_unused
+from provision.commands.venv.check import check_venv
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
+from provision.machine.configuration import shipped
+from provision.machine.install.make_own_venv import read_venv
+from provision.machine.probes.installed_packages import shadows_on
 from provision.machine.programs.shell import environ, which
-
-if TYPE_CHECKING:
-    from provision.model.own_venv import Beneath
-    from provision.model.record import Record
+from provision.machine.root.checking import examine, glance, remember
+from provision.machine.root.completing import hint_to_complete
+from provision.machine.root.store import Store
+from provision.machine.root.usable import unusable
+from provision.machine.sharing.shared_root import SharedRoot
+from provision.model.condition import describe, totals
+from provision.model.layout import EnvironmentId, Layout
+from provision.model.own_venv import Beneath
+from provision.model.record import Record
+from provision.proof.loaded import judge_loaded
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -40,20 +57,6 @@ def run(args: argparse.Namespace) -> Outcome:
 
 def _examine(args: argparse.Namespace) -> Outcome:
     """Compare environments with their manifests, and with the machine of now."""
-    from provision.commands.shared.newer import newer_than_build
-    from provision.commands.shared.target import (
-        arch_below,
-        describe_arch,
-        find_environment,
-        of_other_archs,
-        read_store,
-    )
-    from provision.machine.configuration import shipped
-    from provision.machine.root.checking import examine, glance, remember
-    from provision.machine.root.completing import hint_to_complete
-    from provision.machine.root.usable import unusable
-    from provision.model.condition import describe, totals
-
     site = shipped.load_site(args.site)
     store = read_store(site)
     arch, only = arch_below(site, args.arch) if args.all else None, None
@@ -101,13 +104,6 @@ def _examine(args: argparse.Namespace) -> Outcome:
 
 def _loaded() -> Outcome:
     """Compare the module that is loaded with the record of its proof."""
-    from provision.commands.venv.check import check_venv
-    from provision.machine.probes.installed_packages import shadows_on
-    from provision.machine.root.checking import examine, glance
-    from provision.machine.root.store import Store
-    from provision.model.layout import EnvironmentId, Layout
-    from provision.proof.loaded import judge_loaded
-
     name, prefix = environ().get("PROVISION_ENVIRONMENT"), environ().get("VIRTUAL_ENV")
     if not name or not prefix:
         raise ConfigError(
@@ -148,8 +144,6 @@ def _loaded() -> Outcome:
 
 def _own_venv(prefix: Path) -> Beneath | None:
     """What a user's own venv was made on; None if it is another folder, such as the environment itself."""
-    from provision.machine.install.make_own_venv import read_venv
-
     try:
         return read_venv(prefix)
     except ConfigError:
@@ -162,10 +156,6 @@ def _record(path: Path, name: str) -> Record:
     Raises:
         ConfigError: it is missing, damaged, or of another environment.
     """
-    from provision.machine.sharing.shared_root import SharedRoot
-    from provision.model.layout import Layout
-    from provision.model.record import Record
-
     try:
         prefix = PurePosixPath(path.parent.parent)
         record = Record.from_dict(SharedRoot(Layout(prefix)).read_json(path) or {})

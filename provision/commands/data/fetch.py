@@ -6,18 +6,24 @@ import argparse
 import posixpath
 import re
 import shlex
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from provision.commands.shared.command_line import command_line
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError
+from provision.jobs.environment_script import in_container
+from provision.knowledge.keras_files import TFDS, WEIGHTS
+from provision.machine.configuration import shipped
+from provision.machine.files.disk import is_file
+from provision.machine.files.tables import read_keras_files
+from provision.machine.network.data_files import download_data, fetch_keras, fetch_tfds, keras_homes, place_of
 from provision.machine.programs.shell import absolute
+from provision.machine.submission.render_jobs import render_environment_script
 from provision.machine.terminal.console import say
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from provision.profile.site import Site
+from provision.profile.patterns import NAME
+from provision.profile.site import Site
+from provision.wording import nearest, nearest_name
 
 SHA256 = re.compile(r"[0-9a-f]{64}")
 ADDRESS = re.compile(r"https?://[^/?#\s]+(?P<path>[^?#\s]*)([?#]\S*)?")
@@ -27,11 +33,6 @@ TFDS_NAME = re.compile(r"[a-z0-9][a-z0-9_]*(/[A-Za-z0-9_.-]+)?(:[0-9.*]+)?")
 
 def run(args: argparse.Namespace) -> Outcome:
     """Download it, and print where it is."""
-    from provision.knowledge.keras_files import TFDS
-    from provision.machine.configuration import shipped
-    from provision.machine.files.tables import read_keras_files
-    from provision.machine.network.data_files import fetch_keras, keras_homes, place_of
-
     site = shipped.load_site(args.site)
     what: str = args.what
     if not what.startswith(TFDS):
@@ -67,11 +68,6 @@ def _program(args: argparse.Namespace, site: Site) -> Outcome:
     Raises:
         ConfigError: there is no such file, or the site has no containers.
     """
-    from provision.commands.shared.command_line import command_line
-    from provision.jobs.environment_script import in_container
-    from provision.machine.files.disk import is_file
-    from provision.machine.submission.render_jobs import render_environment_script
-
     refuse_unused(args, [("--sha256", args.sha256), ("--name", args.name)], "a program is not an address")
     program = absolute(args.what)
     if not is_file(program):
@@ -86,9 +82,6 @@ def _program(args: argparse.Namespace, site: Site) -> Outcome:
 
 
 def _unknown(what: str, names: tuple[str, ...]) -> ConfigError:
-    from provision.knowledge.keras_files import WEIGHTS
-    from provision.wording import nearest, nearest_name
-
     sets = [name for name in names if not name.startswith(WEIGHTS)]
     networks = [name[len(WEIGHTS) :] for name in names if name.startswith(WEIGHTS)]
     near = nearest_name(what, names)
@@ -106,9 +99,6 @@ def _unknown(what: str, names: tuple[str, ...]) -> ConfigError:
 
 
 def _fetch_address(args: argparse.Namespace, place: Path | None) -> Outcome:
-    from provision.machine.network.data_files import download_data
-    from provision.profile.patterns import NAME
-
     address = ADDRESS.fullmatch(args.what)
     if address is None:
         raise ConfigError(f"`{args.what}` is not an address of http or https", hint="`https://HOST/PATH`")
@@ -128,8 +118,6 @@ def _fetch_address(args: argparse.Namespace, place: Path | None) -> Outcome:
 
 
 def _fetch_tfds(name: str, place: Path | None, site: Site, data_dir: str | None) -> Outcome:
-    from provision.machine.network.data_files import fetch_tfds
-
     if not TFDS_NAME.fullmatch(name):
         raise ConfigError(
             f"{name!r} is not a name of TensorFlow Datasets", hint="`tfds:NAME` or `tfds:NAME/CONFIG:VERSION`"

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError
-
-if TYPE_CHECKING:
-    from provision.profile.site import Site
+from provision.machine.network.data_files import sees
+from provision.profile.files import USER
+from provision.profile.network import HOST
+from provision.profile.patterns import CONTROL, NAME, show_controls
+from provision.profile.site import Site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +28,6 @@ def refuse_controls(*texts: str | None) -> None:
     Raises:
         ConfigError: a text has one.
     """
-    from provision.profile.patterns import CONTROL, show_controls
-
     for text in texts:
         if text is not None and CONTROL.search(text):
             raise ConfigError(
@@ -43,11 +42,6 @@ def choose_place(args: argparse.Namespace, site: Site) -> Place:
     Raises:
         ConfigError: the profile has no such folder, an option would not be used, or the site cannot be reached.
     """
-    from provision.machine.network.data_files import sees
-    from provision.profile.files import USER
-    from provision.profile.network import HOST
-    from provision.profile.patterns import NAME
-
     for option, value, form in (
         ("--user", args.user, USER),
         ("--host", args.host, HOST),

@@ -14,7 +14,9 @@ from provision.commands.shared.command_line import command_line
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError
+from provision.machine.configuration import shipped
 from provision.machine.programs.shell import absolute
+from provision.machine.rendering.render import render
 from provision.machine.terminal.console import say
 
 # rsync expands these in a path that it reads at the site.
@@ -23,9 +25,6 @@ PATTERN = re.compile(r"[*?\[\]\\]")
 
 def run(args: argparse.Namespace) -> Outcome:
     """Write the script."""
-    from provision.machine.configuration import shipped
-    from provision.machine.rendering.render import render
-
     site = shipped.load_site(args.site)
     refuse_controls(args.source, args.folder, args.name)
     source = posixpath.normpath(args.source)

@@ -13,18 +13,17 @@ from provision.commands.data.place import choose_place, refuse_controls
 from provision.commands.shared.command_line import command_line
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
+from provision.machine.configuration import shipped
+from provision.machine.network.data_files import measure
 from provision.machine.programs.shell import absolute
+from provision.machine.rendering.render import render
 from provision.machine.terminal.console import say
+from provision.profile.patterns import NAME
 from provision.wording import count
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Measure the source and write the script."""
-    from provision.machine.configuration import shipped
-    from provision.machine.network.data_files import measure
-    from provision.machine.rendering.render import render
-    from provision.profile.patterns import NAME
-
     site = shipped.load_site(args.site)
     refuse_controls(args.source)
     path = absolute(args.source)

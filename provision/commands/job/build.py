@@ -6,17 +6,16 @@ import argparse
 
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import read_target
+from provision.jobs.build_job import build_script, profile_script
 from provision.machine.root.existing import existing
+from provision.machine.submission.render_jobs import render_build_job
+from provision.machine.submission.submit import keep_settings, remove_left_settings, submitter
 from provision.machine.terminal.console import say
+from provision.planning.planner import make_plan
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Write the script with the plan for this machine, or from the profile alone."""
-    from provision.jobs.build_job import build_script, profile_script
-    from provision.machine.submission.render_jobs import render_build_job
-    from provision.machine.submission.submit import keep_settings, remove_left_settings, submitter
-    from provision.planning.planner import make_plan
-
     target = read_target(args)
     if args.profile:
         alone = profile_script(target.site, target.arch, target.stack, submitter(target.store), args.account)

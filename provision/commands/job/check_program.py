@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from provision.commands.job.program import read_program
 from provision.errors import LintError
+from provision.lint import count_findings
+from provision.lint.job_script import read_script
+from provision.lint.rules import count_rules, lint_job, lint_program
 from provision.machine.terminal.console import say
 from provision.profile.arch import Arch
 from provision.profile.site import Site
@@ -18,10 +21,6 @@ def check_program(path: str, job: str, site: Site, arch: Arch) -> None:
     Raises:
         LintError: an error is in the training script.
     """
-    from provision.lint import count_findings
-    from provision.lint.job_script import read_script
-    from provision.lint.rules import count_rules, lint_job, lint_program
-
     training = read_program(path)
     script = read_script(job, "job.sh")
     everything = (*lint_job(script, training, site, arch, script.main()), *lint_program(training, site, script))

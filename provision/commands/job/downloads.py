@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from provision.commands.job.program import read_program
 from provision.errors import ConfigError
+from provision.lint.data_rules import fetch_command
+from provision.machine.files.tables import read_keras_files
+from provision.machine.network.data_files import is_fetched, place_of
 from provision.machine.terminal.console import say
 from provision.profile.site import Site
 
@@ -23,10 +26,6 @@ def check_downloads(site: Site, script: str | None, kind: str) -> None:
     why = f"compute nodes of site `{site.name}` have no network"
     if site.network.compute == "proxy":
         why = f"a `{kind}` job unsets the proxy through which nodes of site `{site.name}` reach the network"
-    from provision.lint.data_rules import fetch_command
-    from provision.machine.files.tables import read_keras_files
-    from provision.machine.network.data_files import is_fetched, place_of
-
     wanted = [download for download in read_program(script).downloads if download.name is not None]
     if not wanted:
         return

@@ -7,13 +7,15 @@ import re
 from pathlib import Path
 
 from provision.commands.shared.built import describe_built, is_loaded_by_users, load_command
+from provision.commands.shared.environments import read_store
 from provision.commands.shared.following import follow_to_end, refuse_unseen, wait_for_result
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import read_store
 from provision.errors import ConfigError
+from provision.machine.configuration import shipped
 from provision.machine.files.disk import is_file
 from provision.model.layout import EnvironmentId
 from provision.model.quoting import bash
+from provision.schedulers import scheduler_for
 
 # Of an environment: a hash, and the number of a rebuild.
 FINGERPRINT = re.compile(r"[0-9a-f]{10}(\.[0-9]+)?")
@@ -21,9 +23,6 @@ FINGERPRINT = re.compile(r"[0-9a-f]{10}(\.[0-9]+)?")
 
 def run(args: argparse.Namespace) -> Outcome:
     """Follow the job to its end; Ctrl-C leaves it running."""
-    from provision.machine.configuration import shipped
-    from provision.schedulers import scheduler_for
-
     site = shipped.load_site(args.site)
     if site.scheduler.name == "none":
         raise ConfigError(

@@ -5,29 +5,23 @@ from __future__ import annotations
 import argparse
 import shlex
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from provision.commands.job.program import read_program
 from provision.commands.shared.outcome import Outcome
-from provision.errors import ConfigError
-
-if TYPE_CHECKING:
-    from provision.lint import Finding
-    from provision.lint.job_script import JobScript, Start
-    from provision.lint.training_script import Training
-    from provision.profile.arch import Arch
-    from provision.profile.site import Site
+from provision.errors import ConfigError, LintError
+from provision.lint import Finding, count_findings, sort_findings
+from provision.lint.arch_choice import archs_for, on_other_nodes
+from provision.lint.job_script import JobScript, Start, is_program, read_script
+from provision.lint.rules import count_rules, lint_job, lint_program
+from provision.lint.training_script import Training
+from provision.machine.configuration import shipped
+from provision.machine.files.disk import is_file, read_given
+from provision.profile.arch import Arch
+from provision.profile.site import Site
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Check the scripts against the rules of the scheduler, of the site and of TensorFlow."""
-    from provision.errors import LintError
-    from provision.lint import count_findings, sort_findings
-    from provision.lint.job_script import is_program, read_script
-    from provision.lint.rules import count_rules, lint_job, lint_program
-    from provision.machine.configuration import shipped
-    from provision.machine.files.disk import read_given
-
     site = shipped.load_site(args.site)
     known = None if site.scheduler.name == "none" else site
     if known is None and args.arch:
@@ -129,8 +123,6 @@ def _notes(
     if site is not None and script is None:
         against = f"site `{site.name}`"
     elif site is not None and script is not None:
-        from provision.lint.arch_choice import archs_for, on_other_nodes
-
         archs = (arch,) if arch else archs_for(script, site)
         names = ", ".join(f"`{one.name}`" for one in archs)
         against = (
@@ -171,8 +163,6 @@ def _programs(
 
 def _find(program: str, script: str) -> tuple[str | None, str]:
     """The path of a program that a job script names, from the folder of the script or from here; or why it is not found."""
-    from provision.machine.files.disk import is_file
-
     if "$" in program or "`" in program:
         return None, "the values of its variables are known only in the job"
     if program.startswith(("~", "/")):

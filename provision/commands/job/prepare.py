@@ -5,26 +5,26 @@ from __future__ import annotations
 import argparse
 import re
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING
 
 from provision.commands.shared.command_line import command_line
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import make_target
 from provision.errors import ConfigError
+from provision.jobs.image_job import ImageJob
+from provision.jobs.overlay_job import OWN_FILES, OWN_GB, OverlayJob, lock_name
+from provision.knowledge.miniforge import RELEASES, release_for
+from provision.machine.configuration import shipped
+from provision.machine.files.disk import read_given
 from provision.machine.programs.shell import absolute
-
-if TYPE_CHECKING:
-    from provision.model.lock import Lock
-    from provision.model.requirements_file import Requirements
-    from provision.profile.site import Site
+from provision.machine.submission.render_jobs import render_image_job, render_overlay_job
+from provision.model.lock import Lock
+from provision.model.requirements_file import Requirements, read_requirements
+from provision.profile.patterns import SHELL_PATH
+from provision.profile.site import Site
 
 
 def run_image(args: argparse.Namespace) -> Outcome:
     """Write the script that pulls the image, on a login node or as a job."""
-    from provision.jobs.image_job import ImageJob
-    from provision.machine.configuration import shipped
-    from provision.machine.submission.render_jobs import render_image_job
-
     site = shipped.load_site(args.site)
     job = ImageJob(
         site=site,
@@ -41,11 +41,6 @@ def run_image(args: argparse.Namespace) -> Outcome:
 
 def run_overlay(args: argparse.Namespace) -> Outcome:
     """Write the job that fills an overlay with TensorFlow."""
-    from provision.jobs.overlay_job import OWN_FILES, OWN_GB, OverlayJob, lock_name
-    from provision.knowledge.miniforge import RELEASES, release_for
-    from provision.machine.configuration import shipped
-    from provision.machine.submission.render_jobs import render_overlay_job
-
     target = make_target(shipped.load_site(args.site), args.arch, args.stack)
     miniforge = release_for(target.stack.pythons)
     if miniforge is None:
@@ -85,9 +80,6 @@ def _requirements(args: argparse.Namespace, lock: Lock, minor: str) -> Requireme
     Raises:
         ConfigError: the file cannot be read or used, or `--overlay` was given without it.
     """
-    from provision.machine.files.disk import read_given
-    from provision.model.requirements_file import read_requirements
-
     if args.requirements is None:
         if args.overlay is not None:
             raise ConfigError(
@@ -110,8 +102,6 @@ def _own_overlay(args: argparse.Namespace, site: Site) -> str | None:
     Raises:
         ConfigError: it is not a valid path.
     """
-    from provision.profile.patterns import SHELL_PATH
-
     base = site.container.overlay if site.container else None
     path: str | None = args.overlay
     if path is None and base is not None:

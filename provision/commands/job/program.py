@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from provision.lint.training_script import Training
+from provision.errors import ConfigError
+from provision.lint.imports import files_beside
+from provision.lint.rules import read_training
+from provision.lint.training_script import Training
+from provision.machine.files.disk import is_file, read_given
 
 MOST_MODULES = 300
 
@@ -16,11 +17,6 @@ def read_program(path: str, text: str | None = None) -> Training:
     Raises:
         ConfigError: the script cannot be read.
     """
-    from provision.errors import ConfigError
-    from provision.lint.imports import files_beside
-    from provision.lint.rules import read_training
-    from provision.machine.files.disk import is_file, read_given
-
     text = read_given(path, "training script", errors="replace") if text is None else text
     beside: dict[str, str] = {}
     unread = [(path, text)]

@@ -6,15 +6,14 @@ import argparse
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import Target
 from provision.errors import EXIT_JOB_LEFT, ConfigError, JobError
+from provision.jobs.user_script import Script
+from provision.machine.files.disk import write
+from provision.machine.submission.submit import submit_script
 from provision.machine.terminal.console import say
-
-if TYPE_CHECKING:
-    from provision.commands.shared.target import Target
-    from provision.jobs.user_script import Script
 
 
 def check_sweep(args: argparse.Namespace) -> None:
@@ -52,8 +51,6 @@ def finish_sweep(
         compare = " ".join(f"{runs}/{job['job']}" for job in jobs)
         text = f"when all have ended: provision scaling {compare}"
         return Outcome(text=text, result={**result, "sweep": jobs}, exit_code=EXIT_JOB_LEFT)
-    from provision.machine.files.disk import write
-
     for size, (script, text) in zip(args.sweep, scripts, strict=True):
         path = Path(args.out, f"{script.name}.sh")
         write(path, text, executable=True)
@@ -67,8 +64,6 @@ def finish_sweep(
 def _submit(
     target: Target, scripts: Sequence[tuple[Script, str]], jobs: list[dict[str, object]], numbers: Sequence[int]
 ) -> None:
-    from provision.machine.submission.submit import submit_script
-
     for size, (script, text) in zip(numbers, scripts, strict=True):
         try:
             number, path = submit_script(text, script.name, target.site.scheduler.name)

@@ -7,23 +7,36 @@ import dataclasses
 import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
+from provision.commands.job.check_program import check_program
+from provision.commands.job.downloads import check_downloads
+from provision.commands.job.sweep import check_sweep, finish_sweep
 from provision.commands.options.jobs import OF_SOME_KINDS
 from provision.commands.shared.command_line import command_line
+from provision.commands.shared.environments import arch_below
 from provision.commands.shared.following import stopped_following
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import arch_below, make_target
+from provision.commands.shared.target import Target, make_target
 from provision.errors import EXIT_JOB_LEFT, CommandError, ConfigError
+from provision.jobs.arguments import split_arguments
+from provision.jobs.by_hand import get_environment
+from provision.jobs.on_cluster import is_cluster_of, misfits
+from provision.jobs.sweep import sweep_jobs
+from provision.jobs.user_job import UserJob, nodes_of, unstaged, with_launcher, without_prefix
+from provision.jobs.user_script import Script, make_script
+from provision.machine.configuration import shipped
+from provision.machine.files.disk import is_file
+from provision.machine.install.make_own_venv import read_venv
+from provision.machine.probes.ask_scheduler import cluster
 from provision.machine.programs.shell import absolute, expand_variables
+from provision.machine.submission.follow import follow
+from provision.machine.submission.render_jobs import render_user_script
+from provision.machine.submission.submit import submit_script
 from provision.machine.terminal.console import say
 from provision.machine.terminal.progress_lines import listener
-
-if TYPE_CHECKING:
-    from provision.commands.shared.target import Target
-    from provision.jobs.user_job import UserJob
-    from provision.jobs.user_script import Script
-    from provision.profile.container import Runtime
+from provision.model.problem import raise_problems
+from provision.profile.container import Runtime
+from provision.schedulers.status import ending
 
 # Options that are not simply the field of the same name of a `UserJob`.
 OTHERS = ("site", "arch", "stack", "module", "script", "arguments", "venv", "data", "stage_in", "extra", "watch_gpus")
@@ -31,18 +44,6 @@ OTHERS = ("site", "arch", "stack", "module", "script", "arguments", "venv", "dat
 
 def run(args: argparse.Namespace) -> Outcome:
     """Write the script, and print a note of what is missing to run it."""
-    from provision.commands.job.check_program import check_program
-    from provision.commands.job.downloads import check_downloads
-    from provision.commands.job.sweep import check_sweep, finish_sweep
-    from provision.jobs.arguments import split_arguments
-    from provision.jobs.by_hand import get_environment
-    from provision.jobs.sweep import sweep_jobs
-    from provision.jobs.user_job import UserJob, nodes_of, unstaged, with_launcher, without_prefix
-    from provision.jobs.user_script import make_script
-    from provision.machine.configuration import shipped
-    from provision.machine.files.disk import is_file
-    from provision.machine.submission.render_jobs import render_user_script
-
     for option in OF_SOME_KINDS:
         vars(args).setdefault(option.to, option.omitted)
     kind = args.leaf.words[-1]
@@ -115,10 +116,6 @@ def _compare_with_cluster(scripts: Sequence[Script], *, submit: bool) -> None:
     Raises:
         ConfigError: the scheduler would refuse or never start a job that is to be submitted.
     """
-    from provision.jobs.on_cluster import is_cluster_of, misfits
-    from provision.machine.probes.ask_scheduler import cluster
-    from provision.model.problem import raise_problems
-
     arch, scheduler = scripts[0].job.arch, scripts[0].job.site.scheduler.name
     try:
         there = cluster(scheduler)
@@ -135,10 +132,6 @@ def _compare_with_cluster(scripts: Sequence[Script], *, submit: bool) -> None:
 
 def _submit(args: argparse.Namespace, target: Target, script: Script, text: str, result: dict[str, object]) -> Outcome:
     """Submit the script, and follow the job to its end."""
-    from provision.machine.submission.follow import follow
-    from provision.machine.submission.submit import submit_script
-    from provision.schedulers.status import ending
-
     name = target.site.scheduler.name
     number, path = submit_script(text, script.name, name)
     again = f"provision job follow {number} --site {target.site.typed}"
@@ -160,8 +153,6 @@ def _take_modules_of_venv(args: argparse.Namespace) -> None:
 
     A venv that this machine does not see, or that another program made, changes nothing: the job checks it.
     """
-    from provision.machine.install.make_own_venv import read_venv
-
     if args.venv is None or args.runtime not in (None, "modules") or args.module or args.stack:
         return
     try:

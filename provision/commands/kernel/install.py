@@ -6,21 +6,27 @@ import argparse
 import dataclasses
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from provision.commands.kernel.installed import kernels_of
+from provision.commands.shared.beneath import beneath_of
 from provision.commands.shared.command_line import command_line
+from provision.commands.shared.environments import find_environment, read_store
+from provision.commands.shared.on_modules import arch_of_modules, beneath_modules, make_on_modules, name_for_venv
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import beneath_of, find_environment, read_store
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError
+from provision.jobs.environment_script import EnvironmentScript, in_container, in_environment, on_modules
+from provision.machine.configuration import shipped
+from provision.machine.files.disk import exists
+from provision.machine.install import kernels, make_own_venv
+from provision.machine.install.kernels import refuse_kernel_folder, write_kernel
+from provision.machine.probes.provided import provided_python
 from provision.machine.programs.shell import absolute, environ, expand_variables
-
-if TYPE_CHECKING:
-    from provision.jobs.environment_script import EnvironmentScript
-    from provision.model.kernel import Kernel
-    from provision.model.own_venv import Beneath
-    from provision.profile.site import Site
+from provision.machine.submission.render_jobs import render_environment_script
+from provision.model.kernel import Kernel, kernel_json, kernel_name, refuse_kernel_name
+from provision.model.layout import EnvironmentId
+from provision.model.own_venv import Beneath
+from provision.profile.site import Site
 
 CONTAINER, MODULES = "container", "modules"
 
@@ -38,8 +44,6 @@ class Wish:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Install it."""
-    from provision.machine.files.disk import exists
-
     wish = Wish(
         folder=kernels_of(args),
         command=command_line(args),
@@ -64,9 +68,6 @@ def install_for_venv(folder: str, wish: Wish) -> Outcome:
         ConfigError: it is another venv, or the kernel exists.
         CommandError: pip cannot install `ipykernel`.
     """
-    from provision.machine.configuration import shipped
-    from provision.machine.install import kernels, make_own_venv
-
     beneath = make_own_venv.read_venv(Path(folder))
     site = dataclasses.replace(shipped.load_site(beneath.site), root=beneath.root)
     made = _kernel(wish, site, beneath, Path(folder).name, venv=folder)
@@ -81,8 +82,6 @@ def install_for_venv(folder: str, wish: Wish) -> Outcome:
 
 def _variables(site: Site, beneath: Beneath) -> Mapping[str, str]:
     """The variables with which the Python of a venv starts: with the modules on which it was made."""
-    from provision.machine.probes.provided import provided_python
-
     if beneath.environment is not None:
         return environ()
     return provided_python(site, dataclasses.replace(site.arch(beneath.arch), provided=beneath.modules)).environ
@@ -90,9 +89,6 @@ def _variables(site: Site, beneath: Beneath) -> Mapping[str, str]:
 
 def _for_environment(args: argparse.Namespace, wish: Wish) -> Outcome:
     """A kernel for a published environment. If it has no `ipykernel`, a venv of the kernel on top of it has one."""
-    from provision.machine.configuration import shipped
-    from provision.machine.install import kernels, make_own_venv
-
     site = shipped.load_site(args.site)
     store = read_store(site)
     env = find_environment(store, args.where, args.arch, site=site)
@@ -118,10 +114,6 @@ def _for_modules(args: argparse.Namespace, wish: Wish) -> Outcome:
     Raises:
         ConfigError: the site has no such modules, or several archs have.
     """
-    from provision.commands.shared.on_modules import arch_of_modules, beneath_modules, make_on_modules, name_for_venv
-    from provision.machine.configuration import shipped
-    from provision.machine.install import kernels
-
     site = shipped.load_site(args.site)
     arch = arch_of_modules(site, MODULES, args.arch)
     assert arch is not None, "a site without such modules was refused"
@@ -148,12 +140,6 @@ def _packages_of(venv: Path) -> str:
 
 def _for_container(args: argparse.Namespace, wish: Wish) -> Outcome:
     """A kernel for the site's container, in the form of Open OnDemand."""
-    from provision.jobs.environment_script import in_container
-    from provision.machine.configuration import shipped
-    from provision.machine.files.disk import exists
-    from provision.machine.install.kernels import refuse_kernel_folder
-    from provision.model.kernel import Kernel, kernel_name, refuse_kernel_name
-
     site = shipped.load_site(args.site)
     overlays = tuple(path if path.startswith("$") else absolute(path) for path in args.overlay)
     script = in_container(site, image=args.image, overlays=overlays)
@@ -185,9 +171,6 @@ def _kernel(wish: Wish, site: Site, beneath: Beneath, default: str, *, venv: str
     Raises:
         ConfigError: the name is not valid, or is taken.
     """
-    from provision.machine.install.kernels import refuse_kernel_folder
-    from provision.model.kernel import Kernel, kernel_name, refuse_kernel_name
-
     arch = beneath.environment.split("/")[0] if beneath.environment else beneath.arch
     made = Kernel(
         name=kernel_name(default) if wish.name is None else wish.name,
@@ -203,9 +186,6 @@ def _kernel(wish: Wish, site: Site, beneath: Beneath, default: str, *, venv: str
 
 def _script(site: Site, beneath: Beneath, venv: str | None) -> EnvironmentScript:
     """The script for a published environment, or for a venv on one."""
-    from provision.jobs.environment_script import in_environment, on_modules
-    from provision.model.layout import EnvironmentId
-
     if beneath.environment is None:
         return on_modules(site, site.arch(beneath.arch), modules=beneath.modules, venv=venv)
     env = EnvironmentId.parse(beneath.environment)
@@ -223,10 +203,6 @@ def _script(site: Site, beneath: Beneath, venv: str | None) -> EnvironmentScript
 
 def _written(wish: Wish, made: Kernel, script: EnvironmentScript, note: str) -> Outcome:
     """Write the kernel, or print its files."""
-    from provision.machine.install.kernels import write_kernel
-    from provision.machine.submission.render_jobs import render_environment_script
-    from provision.model.kernel import kernel_json
-
     again = f"`provision kernel remove {made.name}`, then install it again"
     text = render_environment_script(script, command=wish.command, again=again)
     path = wish.folder / made.name

@@ -6,20 +6,18 @@ import argparse
 from pathlib import Path
 
 from provision.commands.shared.outcome import Outcome
+from provision.machine.install.kernels import installed_kernels, kernels_folder, remove_kernel
 from provision.machine.programs.shell import absolute, environ
+from provision.model.kernel import refuse_kernel_name
 
 
 def kernels_of(args: argparse.Namespace) -> Path:
     """The folder of kernels that the options name."""
-    from provision.machine.install.kernels import kernels_folder
-
     return kernels_folder(absolute(args.prefix) if args.prefix else None, environ())
 
 
 def run_list(args: argparse.Namespace) -> Outcome:
     """List them."""
-    from provision.machine.install.kernels import installed_kernels
-
     folder = kernels_of(args)
     kernels = installed_kernels(folder)
     width = max((len(kernel.name) for kernel in kernels), default=0)
@@ -38,9 +36,6 @@ def run_list(args: argparse.Namespace) -> Outcome:
 
 def run_remove(args: argparse.Namespace) -> Outcome:
     """Remove it. A venv that the user made stays."""
-    from provision.machine.install.kernels import remove_kernel
-    from provision.model.kernel import refuse_kernel_name
-
     refuse_kernel_name(args.kernel)
     folder = kernels_of(args)
     kernel = remove_kernel(folder, args.kernel)

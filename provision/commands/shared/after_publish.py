@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
-if TYPE_CHECKING:
-    from provision.machine.root.store import Store
-    from provision.profile.site import Site
+from provision.machine.programs.site_hook import run_after_publish
+from provision.machine.root.store import Store
+from provision.machine.terminal.console import say
+from provision.profile.site import Site
 
 
 def after_publish(
@@ -19,9 +20,6 @@ def after_publish(
     """Run the site's `hooks.after_publish`; a failure is a warning on stderr."""
     if site.hooks.after_publish is None:
         return
-    from provision.machine.programs.site_hook import run_after_publish
-    from provision.machine.terminal.console import say
-
     values = {
         "ACTION": action,
         "ARCH": arch,

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from provision.commands.shared.open_advisories import advisories_line
 from provision.machine.files.disk import is_file
+from provision.machine.probes.installed_packages import installed_versions
 from provision.machine.programs.shell import absolute, which
+from provision.machine.root.store import Store
 from provision.machine.terminal.console import say
-from provision.model.layout import modulefile_path
-
-if TYPE_CHECKING:
-    from provision.machine.root.store import Store
-    from provision.model.layout import EnvironmentId
-    from provision.profile.site import Site
+from provision.model.layout import EnvironmentId, modulefile_path
+from provision.profile.site import Site
 
 
 def describe_built(
     site: Site, store: Store, env: EnvironmentId, what: str, *, use: str | None, published: bool
 ) -> dict[str, Any]:
     """Print on stderr what was done and how the proof went; the same as JSON. `use` is the command that loads it."""
-    from provision.machine.probes.installed_packages import installed_versions
-
     record = store.record(env)
     say(f"{what}: {env}")
     advisories = None

@@ -5,25 +5,31 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from provision.errors import Interruption
-
-if TYPE_CHECKING:
-    from provision.commands.shared.target import Target
-    from provision.machine.root.store import Store
-    from provision.machine.sharing.locks import Waiting
-    from provision.model.event import Event, Listener
-    from provision.model.layout import EnvironmentId
-    from provision.model.plan import Plan
-    from provision.profile.site import Site
-    from provision.schedulers.status import JobStatus
+from provision.commands.shared.built import is_loaded_by_users
+from provision.commands.shared.target import Target
+from provision.errors import CommandError, Interruption, JobError
+from provision.machine.probes.ask_scheduler import status
+from provision.machine.programs.servers import node_name
+from provision.machine.root.store import Store
+from provision.machine.sharing.claims import describe_holder
+from provision.machine.sharing.locks import Waiting
+from provision.machine.submission.follow import Follower, follow, wait_until_seen
+from provision.machine.submission.submit import remove_left_settings
+from provision.machine.terminal.console import say
+from provision.machine.terminal.progress_lines import Plain, listener
+from provision.model.event import Event, Listener
+from provision.model.layout import EnvironmentId
+from provision.model.plan import Plan
+from provision.model.quoting import bash
+from provision.profile.site import Site
+from provision.schedulers import scheduler_for
+from provision.schedulers.status import JobStatus
 
 
 def stopped_following(number: str, again: str, site: Site) -> Interruption:
     """The error of a user who stops following a job, which keeps running. `again` is the command that resumes."""
-    from provision.schedulers import scheduler_for
-
     end = shlex.join(scheduler_for(site.scheduler.name).cancel_argv(number))
     return Interruption(
         f"stopped following job {number}, which keeps running", hint=f"resume: `{again}`; cancel: `{end}`"
@@ -39,10 +45,6 @@ def follow_to_end(
         Interruption: the user stopped following; the job keeps running, and `again` is the command that resumes.
         ProvisionError: as of `follow`.
     """
-    from provision.machine.submission.follow import follow
-    from provision.machine.submission.submit import remove_left_settings
-    from provision.machine.terminal.progress_lines import listener
-
     name = ""
     try:
         with listener() as listen:
@@ -67,8 +69,6 @@ def refuse_unseen(site: Site, store: Store, env: EnvironmentId, status: JobStatu
     Raises:
         JobError: the record or the pointer does not come.
     """
-    from provision.commands.shared.built import is_loaded_by_users
-
     record = Path(store.layout.records_folder(env)) / "record.json"
     wait_for_result(site, store, status, record, lambda: store.record(env) is not None)
     if publish:
@@ -82,12 +82,6 @@ def wait_for_result(site: Site, store: Store, status: JobStatus, path: Path, the
     Raises:
         JobError: it does not come.
     """
-    from provision.errors import JobError
-    from provision.machine.programs.servers import node_name
-    from provision.machine.submission.follow import wait_until_seen
-    from provision.machine.terminal.console import say
-    from provision.model.quoting import bash
-
     if wait_until_seen(there, path.parent, say):
         return
     nodes = status.nodes if status.nodes != "(null)" else ""
@@ -106,13 +100,6 @@ def wait_for_result(site: Site, store: Store, status: JobStatus, path: Path, the
 
 def waiting_for(target: Target, plan: Plan, listen: Listener, site: str) -> Waiting:
     """What a build shows while another run builds the same: who it is, and the steps that it carries out."""
-    from provision.errors import CommandError
-    from provision.machine.probes.ask_scheduler import status
-    from provision.machine.sharing.locks import Waiting
-    from provision.machine.submission.follow import Follower
-    from provision.machine.terminal.progress_lines import Plain
-    from provision.model.event import Event
-
     followers: list[Follower] = []
 
     def say(text: str) -> None:
@@ -142,8 +129,6 @@ def waiting_for(target: Target, plan: Plan, listen: Listener, site: str) -> Wait
 
 def waiting_text(plan: Plan, holder: dict[str, Any], site: str) -> str:
     """What to say while another run builds the same; the progress of a job can be followed."""
-    from provision.machine.sharing.claims import describe_holder
-
     job = holder.get("job")
     where = f"; `provision job follow {job} --site {shlex.quote(site)}` shows its progress" if job else ""
     return f"waiting: {plan.environment} is being built by {describe_holder(holder)}{where}"

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from provision.errors import ConfigError, StoreError
-
-if TYPE_CHECKING:
-    from provision.machine.root.store import Store
-    from provision.model.condition import Difference
-    from provision.model.layout import EnvironmentId
+from provision.knowledge.advisories import open_advisories
+from provision.machine.configuration import shipped
+from provision.machine.files.tables import read_advisories
+from provision.machine.probes.installed_packages import installed_versions
+from provision.machine.root.store import Store
+from provision.model.condition import Difference
+from provision.model.layout import EnvironmentId
+from provision.planning.newer_than_build import newer_advisories, newer_lock
 
 
 def newer_than_build(store: Store, env: EnvironmentId) -> list[Difference]:
     """The differences; none for an environment that users do not load: it is kept for going back, and not to be newest."""
-    from provision.knowledge.advisories import open_advisories
-    from provision.machine.configuration import shipped
-    from provision.machine.files.tables import read_advisories
-    from provision.machine.probes.installed_packages import installed_versions
-    from provision.planning.newer_than_build import newer_advisories, newer_lock
-
     if store.pointers().get(env.pointer) != str(env):
         return []
     try:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from provision.commands.shared.target import Target
-    from provision.model.facts import Facts
-    from provision.model.observation import Observation
-    from provision.model.problem import Problem
+from provision.commands.shared.target import Target
+from provision.knowledge.targets import is_foreign, missing_features
+from provision.machine.files.tables import read_combinations
+from provision.machine.probes.look_around import look_around
+from provision.model.facts import Facts
+from provision.model.observation import Observation
+from provision.model.problem import Problem
+from provision.planning.node_checks import check_node
 
 
 def observe_node(target: Target, facts: Facts) -> tuple[Observation, ...]:
     """What was seen on this node for a build of the target."""
-    from provision.knowledge.targets import is_foreign, missing_features
-    from provision.machine.files.tables import read_combinations
-    from provision.machine.probes.look_around import look_around
-    from provision.planning.node_checks import check_node
-
     wanted = facts.target_of(target.arch.target)
     runs_here = not is_foreign(wanted, facts.cpu.target) and not missing_features(wanted, facts.cpu.features)
     around = look_around(facts, target.store.root)

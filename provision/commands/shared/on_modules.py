@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from pathlib import Path
 
 from provision.errors import ConfigError, PlanError
+from provision.machine.install import make_own_venv
+from provision.machine.probes.provided import ProvidedPython, provided_python
 from provision.machine.programs.shell import absolute
-from provision.model.own_venv import TENSORFLOW
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from provision.machine.probes.provided import ProvidedPython
-    from provision.model.own_venv import Beneath
-    from provision.profile.arch import Arch
-    from provision.profile.site import Site
+from provision.model.own_venv import TENSORFLOW, Beneath
+from provision.profile.arch import Arch
+from provision.profile.patterns import MODULE
+from provision.profile.site import Site
 
 
 def arch_of_modules(site: Site, on: str, arch: str | None) -> Arch | None:
@@ -23,8 +21,6 @@ def arch_of_modules(site: Site, on: str, arch: str | None) -> Arch | None:
     Raises:
         ConfigError: several archs have such modules, or the arch has none.
     """
-    from provision.profile.patterns import MODULE
-
     archs = [site.arch(arch)] if arch else site.archs
     found = [one for one in archs if on in one.provided or (on == "modules" and one.provided)]
     if not found and on != "modules":
@@ -59,9 +55,6 @@ def beneath_modules(site: Site, arch: Arch, typed: str) -> tuple[Beneath, Provid
     Raises:
         PlanError: they do not load here, or they contain no TensorFlow.
     """
-    from provision.machine.probes.provided import provided_python
-    from provision.model.own_venv import Beneath
-
     python = provided_python(site, arch)
     names = " ".join(arch.provided)
     if not any(name in python.packages for name in TENSORFLOW):
@@ -91,10 +84,6 @@ def make_on_modules(folder: str, beneath: Beneath, python: ProvidedPython) -> Ma
     Raises:
         CommandError: virtualenv fails.
     """
-    from pathlib import Path
-
-    from provision.machine.install import make_own_venv
-
     return make_own_venv.create(
         Path(folder),
         beneath,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from provision.errors import Interruption
+from provision.machine.programs.shell import environ
 from provision.machine.programs.time_limit import OutOfTime, interrupted_at_time_limit
-
-if TYPE_CHECKING:
-    from provision.profile.site import Site
+from provision.machine.submission.submit import requeue
+from provision.machine.terminal.console import say
+from provision.profile.site import Site
+from provision.schedulers import job_here, restarts_here
 
 # A step that needs more time than the job has would go on for ever: only finished steps are kept.
 MOST_RESTARTS = 5
@@ -32,11 +33,6 @@ def watched_time(site: Site) -> Iterator[None]:
 
 def _start_again(site: Site) -> Interruption:
     """Put this job back into the queue, if that was not done often; returns the error that says so."""
-    from provision.machine.programs.shell import environ
-    from provision.machine.submission.submit import requeue
-    from provision.machine.terminal.console import say
-    from provision.schedulers import job_here, restarts_here
-
     job, restarts = job_here(environ()), restarts_here(environ())
     what = f"the time of job {job} is nearly over; finished steps are kept"
     if job is None or restarts >= MOST_RESTARTS:

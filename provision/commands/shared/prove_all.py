@@ -7,8 +7,9 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.proving import (
     arch_of,
@@ -18,17 +19,21 @@ from provision.commands.shared.proving import (
     ranks_of,
     refuse_outside_job,
 )
-from provision.commands.shared.target import find_environment, read_store
 from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, ConfigError, Interruption, ProvisionError
+from provision.jobs.build_job import proof_script
+from provision.machine.configuration import shipped
+from provision.machine.root.event_file import to_all, to_file
+from provision.machine.root.store import Store
+from provision.machine.submission.follow import FollowedJob, follow_all
+from provision.machine.submission.render_jobs import render_build_job
+from provision.machine.submission.submit import submit, submitter
 from provision.machine.terminal.console import say
 from provision.machine.terminal.progress_lines import listener, listeners, shown_step
-
-if TYPE_CHECKING:
-    from provision.machine.root.store import Store
-    from provision.model.event import Listener
-    from provision.model.layout import EnvironmentId
-    from provision.model.proof_result import ProofResult
-    from provision.profile.site import Site
+from provision.model.event import Event, Listener, error_event
+from provision.model.layout import EnvironmentId
+from provision.model.proof_result import ProofResult
+from provision.planning.proof_table import proof_table
+from provision.profile.site import Site
 
 
 @dataclass(slots=True, kw_only=True)
@@ -98,8 +103,6 @@ def prove_all(args: argparse.Namespace, site: Site) -> Outcome:
 
 def published_environments(store: Store, site: Site, arch: str | None) -> list[Again]:
     """What users load, of one arch or of all."""
-    from provision.model.layout import EnvironmentId
-
     found = []
     for name in sorted(set(store.pointers().values())):
         env = EnvironmentId.parse(name)
@@ -112,8 +115,6 @@ def published_environments(store: Store, site: Site, arch: str | None) -> list[A
 
 @contextlib.contextmanager
 def _listen(args: argparse.Namespace) -> Iterator[Listener]:
-    from provision.machine.root.event_file import to_all, to_file
-
     with listener() as listen:
         if not args.events:
             yield listen
@@ -124,8 +125,6 @@ def _listen(args: argparse.Namespace) -> Iterator[Listener]:
 
 def _prove_here(args: argparse.Namespace, site: Site, store: Store, wanted: Sequence[Again], listen: Listener) -> None:
     """Prove one after the other; one that fails stops no other."""
-    from provision.model.event import Event, error_event
-
     steps = tuple((str(one.environment), f"the proof of {one.environment}", "create") for one in wanted)
     listen(Event(kind="plan", steps=steps))
     for one, (name, title, _) in zip(wanted, steps, strict=True):
@@ -145,12 +144,6 @@ def _prove_here(args: argparse.Namespace, site: Site, store: Store, wanted: Sequ
 
 def _in_jobs(args: argparse.Namespace, site: Site, store: Store, wanted: Sequence[Again]) -> Outcome:
     """Submit one job for each arch, follow all of them, and read what they proved."""
-    from provision.jobs.build_job import proof_script
-    from provision.machine.configuration import shipped
-    from provision.machine.submission.follow import FollowedJob, follow_all
-    from provision.machine.submission.render_jobs import render_build_job
-    from provision.machine.submission.submit import submit, submitter
-
     if args.thorough:
         raise ConfigError(
             "a job of `--submit` runs the same proof as a build", hint="leave `--thorough` out", kind="usage"
@@ -194,8 +187,6 @@ def _in_jobs(args: argparse.Namespace, site: Site, store: Store, wanted: Sequenc
 
 def _outcome(wanted: Sequence[Again]) -> Outcome:
     """One table, and the errors whole, on stderr."""
-    from provision.planning.proof_table import proof_table
-
     shown: list[str] = []
     for one in wanted:
         if one.error and one.error.message not in shown:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from provision.errors import ConfigError, PlanError
+from provision.machine.configuration import shipped
+from provision.machine.files.disk import exists, write
+from provision.machine.install.ranks import Ranks, loaded_environment
 from provision.machine.programs.shell import environ
-
-if TYPE_CHECKING:
-    from provision.machine.install.ranks import Ranks
-    from provision.machine.root.store import Store
-    from provision.model.event import Listener
-    from provision.model.layout import EnvironmentId
-    from provision.model.proof_result import ProofResult
-    from provision.model.record import Record
-    from provision.profile.arch import Arch
-    from provision.profile.site import Site
+from provision.machine.root.entries import read_proofs
+from provision.machine.root.store import Store
+from provision.model.event import Listener
+from provision.model.layout import DELIVER, EnvironmentId
+from provision.model.proof_result import ProofResult
+from provision.model.record import Record
+from provision.profile.arch import Arch
+from provision.profile.site import Site
+from provision.proof.history import judge_history
+from provision.proof.proof_shape import prove_operation
+from provision.schedulers import scheduler_for
 
 
 def refuse_outside_job(site: Site, what: str | None) -> None:
@@ -26,8 +30,6 @@ def refuse_outside_job(site: Site, what: str | None) -> None:
     Raises:
         PlanError: so it is.
     """
-    from provision.schedulers import scheduler_for
-
     if site.scheduler.name == "none":
         return
     scheduler = scheduler_for(site.scheduler.name)
@@ -58,12 +60,6 @@ def ranks_of(site: Site, store: Store, env: EnvironmentId, listen: Listener) -> 
         PlanError: it is not published, or this is not a job.
         ConfigError: its arch or its stack is gone.
     """
-    from provision.machine.configuration import shipped
-    from provision.machine.files.disk import exists
-    from provision.machine.install.ranks import Ranks, loaded_environment
-    from provision.model.layout import DELIVER
-    from provision.proof.proof_shape import prove_operation
-
     record = published_record(store, env)
     refuse_outside_job(site, str(env))
     stack = shipped.load_stack(record.stack)
@@ -97,8 +93,6 @@ def published_record(store: Store, env: EnvironmentId) -> Record:
 
 def history_of(store: Store, env: EnvironmentId) -> tuple[ProofResult, ...]:
     """The proofs of an environment so far, by time."""
-    from provision.machine.root.entries import read_proofs
-
     return read_proofs(store, env)
 
 
@@ -110,11 +104,6 @@ def judged(
     Raises:
         StoreError: the verdict cannot be written.
     """
-    import json
-
-    from provision.machine.files.disk import write
-    from provision.proof.history import judge_history
-
     findings = judge_history(earlier, proof, arch_of(site, env).proof)
     if findings:
         proof = dataclasses.replace(proof, findings=findings)

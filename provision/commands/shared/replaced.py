@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from provision.commands.shared.target import Target
 from provision.errors import StoreError
-
-if TYPE_CHECKING:
-    from provision.commands.shared.target import Target
-    from provision.model.plan import Plan
-    from provision.model.request import Request
+from provision.machine.probes.installed_packages import installed_versions
+from provision.model.layout import EnvironmentId
+from provision.model.plan import Plan
+from provision.model.request import Request
+from provision.planning.publication import differences, in_short, planned_versions, short
 
 
 def replaced_line(target: Target, plan: Plan, request: Request) -> str | None:
     """What users of the module get now, and which versions differ from the locks of the plan; None if nothing is replaced."""
-    from provision.machine.probes.installed_packages import installed_versions
-    from provision.model.layout import EnvironmentId
-    from provision.planning.publication import differences, in_short, planned_versions, short
-
     if plan.replaces is None:
         return None
     try:

@@ -13,6 +13,8 @@ from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.submitting import command_to_use, prepare_job
 from provision.commands.shared.target import Target
 from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, Interruption, ProvisionError
+from provision.machine.submission.follow import FollowedJob, follow_all
+from provision.machine.submission.submit import remove_left_settings, submit
 from provision.machine.terminal.console import say
 from provision.machine.terminal.progress_lines import listeners
 from provision.model.layout import EnvironmentId
@@ -51,8 +53,6 @@ def build_in_jobs(args: argparse.Namespace, archs: Sequence[str]) -> list[Build]
     Raises:
         Interruption: as of `submit_several`.
     """
-    from provision.machine.submission.submit import submit
-
     builds: list[Build] = []
     targets: dict[str, Target] = {}
     for arch in archs:
@@ -77,9 +77,6 @@ def build_in_jobs(args: argparse.Namespace, archs: Sequence[str]) -> list[Build]
 
 
 def _follow(args: argparse.Namespace, builds: Sequence[Build], targets: dict[str, Target]) -> None:
-    from provision.machine.submission.follow import FollowedJob, follow_all
-    from provision.machine.submission.submit import remove_left_settings
-
     submitted = [build for build in builds if build.job is not None]
     site = next(iter(targets.values())).site
     try:

@@ -6,19 +6,22 @@ import argparse
 import contextlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from provision.commands.shared.built import is_loaded_by_users, load_command
 from provision.commands.shared.following import waiting_for
 from provision.commands.shared.target import Target, read_target
 from provision.errors import StoreError
+from provision.jobs.build_job import BuildScript, build_script
 from provision.machine.root.existing import existing
-
-if TYPE_CHECKING:
-    from provision.jobs.build_job import BuildScript
-    from provision.machine.sharing.locks import Lock
-    from provision.model.event import Listener
-    from provision.model.plan import Plan
+from provision.machine.sharing.claims import describe_holder
+from provision.machine.sharing.locks import Lock
+from provision.machine.submission.render_jobs import render_build_job
+from provision.machine.submission.submit import queued, submitter
+from provision.model.event import Listener
+from provision.model.plan import Plan
+from provision.model.problem import raise_problems
+from provision.planning.planner import make_plan
+from provision.planning.preflight import network_problems, place_problems
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,13 +40,6 @@ def prepare_job(args: argparse.Namespace) -> Prepared:
     Raises:
         ProvisionError: something that a build needs is missing, or a job builds the same environment already.
     """
-    from provision.jobs.build_job import build_script
-    from provision.machine.submission.render_jobs import render_build_job
-    from provision.machine.submission.submit import submitter
-    from provision.model.problem import raise_problems
-    from provision.planning.planner import make_plan
-    from provision.planning.preflight import network_problems, place_problems
-
     target = read_target(args)
     facts = target.observe()
     request = target.request(facts)
@@ -77,8 +73,6 @@ def locked(
 
 def _refuse_second(target: Target, plan: Plan, site: str) -> None:
     """Refuse a second job for an environment that is being built: its nodes would wait, idle, for the first."""
-    from provision.machine.sharing.claims import describe_holder
-
     other = target.store.holder(Path(target.store.layout.lock(plan.environment)))
     if other is not None:
         job = other.get("job")
@@ -91,8 +85,6 @@ def _refuse_second(target: Target, plan: Plan, site: str) -> None:
 
 def _refuse_queued(job: BuildScript, plan: Plan, site: str) -> None:
     """Refuse to submit a job that is in the queue already; its name contains the environment's fingerprint."""
-    from provision.machine.submission.submit import queued
-
     number = queued(job)
     if number is not None:
         raise StoreError(

@@ -6,20 +6,23 @@ import argparse
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from provision.commands.shared.target import Target, make_target
 from provision.errors import ConfigError
+from provision.machine.configuration import shipped
+from provision.machine.files.tables import read_advisories
+from provision.machine.probes.installed_packages import installed_versions
 from provision.machine.root.existing import existing
 from provision.machine.terminal.console import say
+from provision.model.facts import Facts, Interpreter
 from provision.model.layout import EnvironmentId
-
-if TYPE_CHECKING:
-    from provision.model.facts import Facts, Interpreter
-    from provision.model.plan import Plan
-    from provision.model.request import Request
-    from provision.planning.upgrade_changes import UpgradeChanges
-    from provision.profile.site import Site
+from provision.model.plan import Plan
+from provision.model.request import Request
+from provision.planning.planner import make_plan
+from provision.planning.publication import planned_versions, short
+from provision.planning.upgrade_changes import UpgradeChanges, change_lines, upgrade_changes
+from provision.profile.site import Site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,15 +104,11 @@ def find_parts(args: argparse.Namespace, site: Site) -> list[Part]:
 
 def plan_of(request: Request, facts: Facts, target: Target) -> Plan:
     """The plan for a request, given what is below the root."""
-    from provision.planning.planner import make_plan
-
     return make_plan(request, facts, existing(target.store, target.stack.module))
 
 
 def lock_paths(parts: list[Part]) -> dict[Path, Part]:
     """The locks in the configuration that the archs use, each with an arch that uses it."""
-    from provision.machine.configuration import shipped
-
     paths: dict[Path, Part] = {}
     for part in parts:
         name = part.target.stack.name
@@ -121,8 +120,6 @@ def lock_paths(parts: list[Part]) -> dict[Path, Part]:
 
 def make_steps(parts: list[Part]) -> list[Step]:
     """The plan of each arch with the newer locks, and what it changes."""
-    from provision.machine.files.tables import read_advisories
-
     advisories, steps = read_advisories(), []
     for part in parts:
         request = part.target.request(part.facts)
@@ -132,10 +129,6 @@ def make_steps(parts: list[Part]) -> list[Step]:
 
 
 def _changes(part: Part, request: Request, plan: Plan, advisories: Any) -> UpgradeChanges:
-    from provision.machine.probes.installed_packages import installed_versions
-    from provision.planning.publication import planned_versions
-    from provision.planning.upgrade_changes import upgrade_changes
-
     locks = [lock for lock in (request.lock, request.mpi_lock) if lock]
     wanted = planned_versions((pin for lock in locks for pin in lock.pins), plan.identity)
     if part.before is None:
@@ -151,9 +144,6 @@ def _changes(part: Part, request: Request, plan: Plan, advisories: Any) -> Upgra
 
 def say_steps(args: argparse.Namespace, steps: list[Step]) -> None:
     """Show what changes on each arch; archs with the same changes share their lines."""
-    from provision.planning.publication import short
-    from provision.planning.upgrade_changes import change_lines
-
     groups: dict[tuple[str, ...], list[Step]] = {}
     for step in steps:
         groups.setdefault(tuple(change_lines(step.changes)), []).append(step)

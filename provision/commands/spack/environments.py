@@ -7,27 +7,29 @@ archs of the shipped profiles are in `spack-envs/`, where all environments share
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import difflib
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from provision.backends.spack.environment_yaml import SpackEnvironment
+from provision.backends.spack.externals import version_in
+from provision.backends.spack.shown_files import files_of_all, files_of_one, shown_here, shown_of_profile
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, make_target
-from provision.errors import ConfigError, ProvisionError
-
-if TYPE_CHECKING:
-    from provision.backends.spack.environment_yaml import SpackEnvironment
-    from provision.model.facts import Facts
-    from provision.model.request import Request
+from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError
+from provision.machine.configuration import shipped
+from provision.machine.configuration.search_path import known
+from provision.machine.files.disk import is_file, read_given, write
+from provision.machine.root.spack import module_facts
+from provision.model.facts import Facts
+from provision.model.request import Request
+from provision.planning.preflight import refuse_runtime
 
 FOLDER = "spack-envs"
 
 
 def run_show(args: argparse.Namespace) -> Outcome:
     """Write or print the environments."""
-    from pathlib import Path
-
-    from provision.machine.files.disk import write
-
     if args.all and not args.into:
         raise ConfigError("`--all` writes many files", hint=f"add `--into {FOLDER}`", kind="usage")
     files, skipped = _files(args)
@@ -44,11 +46,6 @@ def run_show(args: argparse.Namespace) -> Outcome:
 
 def run_diff(args: argparse.Namespace) -> Outcome:
     """Compare the files of a folder with what `show` would write there."""
-    from pathlib import Path
-
-    from provision.errors import EXIT_FAILED, EXIT_OK
-    from provision.machine.files.disk import is_file, read_given
-
     files, _ = _files(args)
     lines: list[str] = []
     different = []
@@ -69,8 +66,6 @@ def run_diff(args: argparse.Namespace) -> Outcome:
 
 def _files(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
     """The files that the options name, and the archs that have none."""
-    from provision.backends.spack.shown_files import files_of_one
-
     if args.all:
         return every_file(args.route)
     return files_of_one(_shown(_target(args), args.route, from_profile=args.profile)), []
@@ -78,10 +73,6 @@ def _files(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
 
 def every_file(route: str = "wheels") -> tuple[dict[str, str], list[str]]:
     """The files of all archs of all profiles, and the archs that have none, each with the reason."""
-    from provision.backends.spack.shown_files import files_of_all
-    from provision.machine.configuration import shipped
-    from provision.machine.configuration.search_path import known
-
     environments = []
     skipped = []
     for name in known("sites"):
@@ -104,8 +95,6 @@ def _shown(target: Target, route: str, *, from_profile: bool) -> SpackEnvironmen
     Raises:
         ProvisionError: the site does not build environments, or something that one needs is missing.
     """
-    from provision.backends.spack.shown_files import shown_here, shown_of_profile
-
     if from_profile or not target.is_here:
         return shown_of_profile(_request_of_profile(target), route)
     facts = _observe(target)
@@ -113,26 +102,17 @@ def _shown(target: Target, route: str, *, from_profile: bool) -> SpackEnvironmen
 
 
 def _target(args: argparse.Namespace) -> Target:
-    from provision.machine.configuration import shipped
-
     return make_target(shipped.load_site(args.site), args.arch, args.stack)
 
 
 def _observe(target: Target) -> Facts:
     """The facts of this machine, with what the site's modules change; no Spack is needed for that."""
-    import dataclasses
-
-    from provision.machine.root.spack import module_facts
-
     facts = target.observe()
     return dataclasses.replace(facts, spack=module_facts(target.site, facts.environ))
 
 
 def _request_of_profile(target: Target) -> Request:
     """The request with the lock for the Python that the profile names, or else the stack's first."""
-    from provision.backends.spack.externals import version_in
-    from provision.planning.preflight import refuse_runtime
-
     site, arch, stack = target.site, target.arch, target.stack
     refuse_runtime(site)
     if arch.target == "native":

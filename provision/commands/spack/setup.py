@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import argparse
 
+from provision.commands.shared.environments import read_store
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import read_store
+from provision.errors import ConfigError
+from provision.machine.configuration import shipped
+from provision.machine.network.spack_sources import set_up
+from provision.machine.programs.shell import environ
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Copy, make the Python, and put both into use."""
-    from provision.errors import ConfigError
-    from provision.machine.configuration import shipped
-    from provision.machine.network.spack_sources import set_up
-    from provision.machine.programs.shell import environ
-
     source = args.source or environ().get("SPACK_ROOT")
     if not source:
         raise ConfigError(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from provision.commands.shared.environments import read_store
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import read_store
 from provision.errors import EXIT_FAILED, EXIT_OK
+from provision.machine.configuration import shipped
+from provision.machine.install import make_own_venv
+from provision.machine.probes.provided import provided_python
 from provision.machine.programs.shell import absolute, environ
-
-if TYPE_CHECKING:
-    from provision.model.own_venv import Contents
-    from provision.model.verdict import Check
+from provision.model.own_venv import Contents, judge_venv
+from provision.model.verdict import Check
 
 
 def check_venv(folder: Path) -> tuple[Contents, tuple[Check, ...]]:
@@ -22,13 +23,6 @@ def check_venv(folder: Path) -> tuple[Contents, tuple[Check, ...]]:
     Raises:
         ConfigError: `provision venv create` did not make it.
     """
-    import dataclasses
-
-    from provision.machine.configuration import shipped
-    from provision.machine.install import make_own_venv
-    from provision.machine.probes.provided import provided_python
-    from provision.model.own_venv import judge_venv
-
     beneath = make_own_venv.read_venv(folder)
     site = dataclasses.replace(shipped.load_site(beneath.site), root=beneath.root)
     if beneath.environment is None:

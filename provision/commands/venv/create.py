@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from pathlib import Path
 
+from provision.commands.kernel.install import Wish, install_for_venv
+from provision.commands.shared.beneath import beneath_of
+from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.on_modules import arch_of_modules, beneath_modules, make_on_modules, name_for_venv
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import beneath_of, find_environment, read_store
-from provision.errors import ConfigError
+from provision.errors import CommandError, ConfigError
+from provision.jobs.script import provided_lines
+from provision.machine.configuration import shipped
+from provision.machine.install import make_own_venv
+from provision.machine.install.kernels import kernels_folder
 from provision.machine.programs.shell import absolute, environ
-
-if TYPE_CHECKING:
-    from provision.profile.arch import Arch
-    from provision.profile.site import Site
+from provision.model.own_venv import refuse_folder
+from provision.model.quoting import bash
+from provision.profile.arch import Arch
+from provision.profile.site import Site
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Make it."""
-    from pathlib import Path
-
-    from provision.machine.configuration import shipped
-    from provision.machine.install import make_own_venv
-    from provision.model.own_venv import refuse_folder
-    from provision.model.quoting import bash
-
     folder = absolute(args.folder)
     refuse_folder(folder)
     site = shipped.load_site(args.site)
@@ -60,9 +59,6 @@ def run(args: argparse.Namespace) -> Outcome:
 
 def _create_on_modules(args: argparse.Namespace, folder: str, site: Site, arch: Arch, typed: str) -> Outcome:
     """Make it on the modules of the site that bring TensorFlow."""
-    from provision.jobs.script import provided_lines
-    from provision.model.quoting import bash
-
     beneath, python = beneath_modules(site, arch, typed)
     packages, names = make_on_modules(folder, beneath, python), beneath.module
     lines = [
@@ -88,11 +84,6 @@ def _install_kernel(folder: str) -> str:
     Raises:
         CommandError: `ipykernel` cannot be installed; the venv stays.
     """
-
-    from provision.commands.kernel.install import Wish, install_for_venv
-    from provision.errors import CommandError
-    from provision.machine.install.kernels import kernels_folder
-    from provision.model.quoting import bash
 
     again = bash("provision kernel install %s", folder)
     try:

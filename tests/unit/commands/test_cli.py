@@ -23,7 +23,6 @@ from provision.commands.options import LEAVES
 from provision.commands.options.declare import Command
 from provision.commands.shared.parsers import parse
 from provision.errors import EXIT_INTERRUPTED
-from provision.machine.probes import ask_scheduler
 
 Captured = pytest.CaptureFixture[str]
 SRC = Path(cli.__file__).resolve().parent
@@ -142,7 +141,7 @@ def test_a_build_without_a_site_where_slurm_answers_is_refused(
 ) -> None:
     """A test with a real Slurm is in tests/real/test_build_slurm.py."""
     monkeypatch.delenv("PROVISION_SITE", raising=False)
-    monkeypatch.setattr(ask_scheduler, "is_login_node", lambda: True)
+    monkeypatch.setattr("provision.commands.build.is_login_node", lambda: True)
     assert call("build", "--json") == 2
     assert "no site was named" in json.loads(capsys.readouterr().out)["error"]["message"]
     assert call("build") == 2

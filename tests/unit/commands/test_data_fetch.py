@@ -25,7 +25,6 @@ from parts.network import files_in, serving
 from parts.provision import site_file
 from provision.cli import main
 from provision.knowledge.keras_files import KerasFile
-from provision.machine.files import tables
 
 MNIST = b"the digits"
 WEIGHTS = b"weights"
@@ -72,7 +71,8 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str) -> str:
         "imagenet-weights:ResNet50": (row("resnet50.h5", "net.h5", WEIGHTS, "models"),),
         "imdb": (row("imdb.npz", "mnist.npz", b"other"),),
     }
-    monkeypatch.setattr(tables, "read_keras_files", lambda: table)
+    for user in ("provision.commands.data.fetch", "provision.commands.job.downloads"):
+        monkeypatch.setattr(f"{user}.read_keras_files", lambda: table)
     return site_file(tmp_path, "sigma2-saga", ('compute = "proxy"', 'compute = "no"'))
 
 

@@ -12,8 +12,9 @@ from parts.cli import call
 from parts.json_page import faults
 from parts.paths import REPOSITORY
 from parts.records import ENVIRONMENT, PROOF, put_published
+from provision.commands.shared import following
+from provision.commands.shared.environments import read_store
 from provision.commands.shared.following import stopped_following, waiting_text
-from provision.commands.shared.target import read_store
 from provision.machine.configuration.shipped import load_site
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
@@ -160,7 +161,7 @@ def test_a_result_that_this_machine_sees_late_is_waited_for(
             hidden.rename(records)
 
     waited = follow.wait_until_seen
-    monkeypatch.setattr(follow, "wait_until_seen", lambda *given: waited(*given, pause=later))
+    monkeypatch.setattr(following, "wait_until_seen", lambda *given: waited(*given, pause=later))
     assert call("job", "follow", "7", "--site", "cluster") == 0
     assert len(waits) == 3
 

@@ -15,13 +15,12 @@ from parts.json_page import faults
 from parts.published import put_proved
 from parts.records import PROOF
 from parts.tiny import make_site
+from provision.commands.shared import prove_all
 from provision.errors import JobError
 from provision.jobs.build_job import BuildScript, Submitter, proof_script
 from provision.machine.configuration import shipped
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
-from provision.machine.submission import follow
-from provision.machine.submission import submit as submission
 from provision.machine.submission.render_jobs import render_build_job
 from provision.model.layout import EnvironmentId, Layout
 
@@ -85,8 +84,8 @@ def test_each_arch_gets_one_job_and_what_it_proved_is_in_one_table(
         (folder / "verdict.json").write_text(json.dumps(dataclasses.replace(PROOF, date="2027-01-01").to_dict()))
         return {"1": None, "2": JobError("job 2 ran out of time", state="TIMEOUT")}
 
-    monkeypatch.setattr(submission, "submit", submit)
-    monkeypatch.setattr(follow, "follow_all", ended)
+    monkeypatch.setattr(prove_all, "submit", submit)
+    monkeypatch.setattr(prove_all, "follow_all", ended)
     assert call("test", "--all", "--submit", "--site", "ours", "--json") == 1
     body = json.loads(capsys.readouterr().out)
     states = [(row["state"], row["job"]) for row in body["result"]["environments"]]

@@ -12,8 +12,6 @@ from golden_files import Words
 from parts.cli import call
 from provision.commands.shared import several
 from provision.errors import PlanError
-from provision.machine.submission import follow
-from provision.machine.submission import submit as submission
 
 Captured = pytest.CaptureFixture[str]
 SITE = ("--site", "nersc-perlmutter")
@@ -46,11 +44,11 @@ def prepared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
 
     monkeypatch.setattr(several, "prepare_job", prepare)
     monkeypatch.setattr(several, "command_to_use", lambda target, plan: f"module load {plan.environment}")
-    monkeypatch.setattr(submission, "submit", submit)
+    monkeypatch.setattr(several, "submit", submit)
     monkeypatch.setattr(
         several, "refuse_unseen", lambda *given, **more: None
     )  # real jobs: tests/real/test_tiny_slurm.py
-    monkeypatch.setattr(submission, "remove_left_settings", lambda *args: None)
+    monkeypatch.setattr(several, "remove_left_settings", lambda *args: None)
     return submitted
 
 
@@ -83,7 +81,7 @@ def test_jobs_that_are_left_running_have_an_exit_code_of_their_own(prepared: lis
 def test_what_becomes_of_each_job_is_the_result(
     prepared: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Captured, words: Words
 ) -> None:
-    monkeypatch.setattr(follow, "follow_all", lambda jobs: {"1": None, "2": PlanError("job 2 failed", hint="read it")})
+    monkeypatch.setattr(several, "follow_all", lambda jobs: {"1": None, "2": PlanError("job 2 failed", hint="read it")})
     assert call("build", *SITE, "--arch", "cpu", "--arch", "knl", "--submit") == 1
     out, err = capsys.readouterr()
     first, second = out.splitlines()
@@ -99,7 +97,7 @@ def test_ctrl_c_leaves_the_jobs_and_shows_how_to_follow_them(
     def interrupt(jobs: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(follow, "follow_all", interrupt)
+    monkeypatch.setattr(several, "follow_all", interrupt)
     assert call("build", *SITE, "--arch", "cpu", "--arch", "knl", "--submit") == 130
     err = capsys.readouterr().err
     words("build", err)

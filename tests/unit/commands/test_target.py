@@ -9,7 +9,8 @@ import pytest
 
 from golden_files import Words, local_site
 from parts.records import publish
-from provision.commands.shared.target import find_environment, make_target
+from provision.commands.shared.environments import find_environment
+from provision.commands.shared.target import make_target
 from provision.errors import ConfigError
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout

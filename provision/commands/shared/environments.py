@@ -1,0 +1,95 @@
+"""The environments of a site, and the one that an option names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+
+from provision.errors import ConfigError
+from provision.machine.probes.probe import cpu
+from provision.machine.programs.shell import absolute, expand_home
+from provision.machine.root.store import Store
+from provision.machine.terminal.console import say
+from provision.model.layout import EnvironmentId, Layout
+from provision.model.sharing import Sharing
+from provision.profile.site import Site
+from provision.wording import nearest, nearest_name
+
+
+def read_store(site: Site, *, lenient: bool = False) -> Store:
+    """The store below the site's root. Warns if others than its admins may write it; see `Sharing` about `lenient`."""
+    sharing = Sharing(
+        group=site.files.group,
+        readers=site.files.readers,
+        admins=site.files.admins,
+        origin=site.origin,
+        lenient=lenient,
+    )
+    store = Store(Layout(PurePosixPath(absolute(expand_home(site.root)))), sharing)
+    for problem in store.shared.admins.problems():
+        say(f"warning: {problem.message}; {problem.hint}")
+    return store
+
+
+def arch_below(site: Site, arch: str | None) -> str | None:
+    """The arch in the names of the environments of this arch: for a `native` arch, the CPU of this machine."""
+    native = any(known.name == arch and known.target == "native" for known in site.archs)
+    return cpu().target if native else arch
+
+
+def describe_arch(site: Site | None, arch: str) -> str:
+    """An arch in a message about environments: its name, and that in the names of its environments if it differs."""
+    below = arch_below(site, arch) if site else arch
+    return f"`{arch}`" if below == arch else f"`{arch}` (on this machine `{below}`)"
+
+
+def find_environment(store: Store, text: str, arch: str | None = None, *, site: Site | None = None) -> EnvironmentId:
+    """The environment that `text` names: its name, its fingerprint's beginning, or a module that points to one.
+
+    With `arch`, only environments of that arch are searched: several archs have a module of one name. It is an arch of `site`,
+    or without a site that in the names of environments.
+
+    Raises:
+        ConfigError: none matches, or several do; they are listed.
+    """
+    everything = store.environments()
+    below = arch_below(site, arch) if site else arch
+    known = [env for env in everything if below in (None, env.arch)]
+    pointers = {str(env): name for name, env in store.pointers().items()}
+    exact = [env for env in known if text in (str(env), env.fingerprint, f"{env.version}-{env.fingerprint}")]
+    published = [env for env in known if text in (pointers.get(str(env)), pointers.get(str(env), "").split("/", 1)[-1])]
+    close = [env for env in known if env.fingerprint.startswith(text) or f"{env.name}/{env.version}" == text]
+    found = exact or published or close
+    if len(found) == 1:
+        return found[0]
+    names = [str(env) for env in (found or known)]
+    if found:
+        archs = sorted({env.arch for env in found})
+        raise ConfigError(
+            f"`{text}` matches several environments",
+            evidence=names,
+            hint=f"add `--arch {archs[0]}`" if len(archs) == len(found) else f"give a whole name: `{names[0]}`",
+            kind="ambiguous-environment",
+        )
+    words = [*names, *(name.split("/", 1)[-1] for name in pointers.values())]
+    near = nearest_name(text, words)
+    raise ConfigError(
+        f"there is no environment `{text}`"
+        + (f" of arch {describe_arch(site, arch)}" if arch else "")
+        + f" below `{store.root}`{nearest(text, words)}",
+        evidence=names or of_other_archs(everything),
+        hint=f"`{near}`"
+        if near
+        else f"give a whole name: `{names[0]}`"
+        if names
+        else f"leave `--arch` out, and give a whole name: `{everything[0]}`"
+        if everything
+        else "`provision build` builds one",
+        kind="unknown-environment",
+        correction=(text, near) if near else None,
+    )
+
+
+def of_other_archs(others: Sequence[EnvironmentId]) -> list[str]:
+    """The evidence that an arch has no environments: those of the other archs."""
+    return [f"of another arch: {env}" for env in others] or ["the site has no environments"]
