@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import argparse
 
-from provision.commands.shared.environments import find_environment, read_store
+from provision.commands.shared.environments import named_environment
 from provision.commands.shared.outcome import Outcome
 from provision.errors import PlanError
-from provision.machine.configuration import shipped
 from provision.machine.root.completing import hint_to_complete
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Print shell code; `provision_deactivate` undoes it."""
-    site = shipped.load_site(args.site)
-    store = read_store(site)
-    env = find_environment(store, args.environment, args.arch, site=site)
+    site, store, env = named_environment(args)
     record = store.record(env)
     if record is None:
         raise PlanError(

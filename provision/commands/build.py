@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from provision.commands.shared.after_publish import after_publish
@@ -17,14 +17,14 @@ from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.replaced import replaced_line
 from provision.commands.shared.several import submit_several
 from provision.commands.shared.submitting import (
+    Order,
     command_to_use,
     is_installed,
     is_published,
     locked,
-    nothing_to_do,
     prepare_job,
 )
-from provision.commands.shared.target import Target, read_target
+from provision.commands.shared.target import Target
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, ProvisionError
 from provision.machine.configuration import shipped
@@ -33,7 +33,6 @@ from provision.machine.install.executor import Executor
 from provision.machine.probes.ask_scheduler import is_login_node
 from provision.machine.programs.shell import default_site
 from provision.machine.root.event_file import shown_to_waiting, to_all, to_file
-from provision.machine.root.existing import existing
 from provision.machine.submission.job_settings import settings_from
 from provision.machine.submission.submit import submit
 from provision.machine.terminal.console import say
@@ -44,7 +43,6 @@ from provision.model.plan import Plan, differences, held
 from provision.model.problem import raise_problems
 from provision.model.request import Request
 from provision.planning.plan_text import plan_lines
-from provision.planning.planner import make_plan
 from provision.planning.preflight import blockers, network_problems
 
 
@@ -59,39 +57,52 @@ def run(args: argparse.Namespace) -> Outcome:
     unused = of_a_job if args.submit else (("--account", args.account),)
     refuse_unused(args, unused, "`--submit` makes its own plan" if args.submit else "only a job has an account")
     archs = _archs(args)
+    order = Order(
+        site=args.site,
+        arch=None,
+        stack=args.stack,
+        backend=args.backend,
+        account=args.account,
+        publish=not args.no_publish,
+        rebuild=args.rebuild,
+        wait=not args.no_wait,
+        verbose=args.verbose,
+    )
     if len(archs) > 1:
-        return submit_several(args, archs)
-    args.arch = archs[0] if archs else None
+        return submit_several(order, archs)
+    order = dataclasses.replace(order, arch=archs[0] if archs else None)
     if args.submit:
-        return _submit(args)
+        return _submit(order)
+    _refuse_login_node(args)
     if not args.requeue:
-        return _build_with_events(args)
+        return _build_with_events(args, order)
     with watched_time(shipped.load_site(args.site)):
-        return _build_with_events(args)
+        return _build_with_events(args, order)
 
 
-def _build_with_events(args: argparse.Namespace) -> Outcome:
+def _build_with_events(args: argparse.Namespace, order: Order) -> Outcome:
     """Build on this machine; every event is also written to the file of `--events`."""
     if not args.events:
-        return _build_here(args, None)
+        return _build_here(args, order, None)
     with to_file(Path(args.events)) as write_event:
         try:
-            return _build_here(args, write_event)
+            return _build_here(args, order, write_event)
         except ProvisionError as error:
             write_event(error_event(error))  # `job follow` shows it
             raise
 
 
-def _build_here(args: argparse.Namespace, write_event: Listener | None) -> Outcome:
+def _build_here(args: argparse.Namespace, order: Order, write_event: Listener | None) -> Outcome:
     """Build on this machine, with the settings of the job; `write_event` also gets every event."""
+    expected = _expected(args.plan)
     if args.settings is None:
-        return plan_and_build(args, write_event)
+        return plan_and_build(order, write_event, expected)
     with settings_from(Path(args.settings)) as without:
         if without:
             say(f"note: {without}")
             if write_event:  # `job follow` shows it
                 write_event(Event(kind="say", text=f"note: {without}"))
-        return plan_and_build(args, write_event)
+        return plan_and_build(order, write_event, expected)
 
 
 def _refuse_login_node(args: argparse.Namespace) -> None:
@@ -109,20 +120,20 @@ def _refuse_login_node(args: argparse.Namespace) -> None:
         )
 
 
-def plan_and_build(args: argparse.Namespace, write_event: Listener | None = None) -> Outcome:
-    """Build on this machine; `write_event` also gets every event."""
-    expected = _expected(args.plan)
-    _refuse_login_node(args)
-    target = read_target(args)
+def plan_and_build(
+    order: Order, write_event: Listener | None = None, expected: dict[str, str] | None = None
+) -> Outcome:
+    """Build on this machine; `write_event` also gets every event. The plan must be as `expected`, if that is given."""
+    target = order.read_target()
     facts = target.observe()
     request = target.request(facts)
-    plan = make_plan(request, facts, existing(target.store, target.stack.module))
+    plan = target.plan(request, facts)
     if expected is not None:
         _refuse_drift(expected, plan, facts)
     # A build that was killed after its last step left its lock, and maybe programs that it had started.
     left = target.store.is_left(Path(target.store.layout.lock(plan.environment)))
     if plan.done and not left:
-        return _outcome(target, plan, nothing_to_do(args))
+        return _outcome(target, plan, order.nothing_to_do)
     if not plan.done:
         installed = is_installed(plan)
         seen = observe_node(target, facts)
@@ -136,30 +147,28 @@ def plan_and_build(args: argparse.Namespace, write_event: Listener | None = None
         for one in seen:
             if one.state == "note":
                 say(f"note: {one.message}" + (f" (hint: {one.hint})" if one.hint else ""))
-    done = "proved, not published" if args.no_publish else "published"
+    done = "published" if order.publish else "proved, not published"
     with listener() as listen:
         events = listen
         if write_event:
             events = to_all(listen, write_event)
-        plan = _build(args, target, request, facts, plan, events)
-        if not plan.done and not args.no_publish:
+        plan = _build(order, target, request, facts, plan, events)
+        if not plan.done and order.publish:
             after_publish(target.site, target.store, "build", plan.environment.arch, str(plan.environment))
-        idle = nothing_to_do(args) if left else "nothing to do: another process built it meanwhile"
+        idle = order.nothing_to_do if left else "nothing to do: another process built it meanwhile"
     return _outcome(target, plan, idle if plan.done else done)
 
 
-def _build(
-    args: argparse.Namespace, target: Target, request: Request, facts: Facts, plan: Plan, listen: Listener
-) -> Plan:
+def _build(order: Order, target: Target, request: Request, facts: Facts, plan: Plan, listen: Listener) -> Plan:
     """Carry the plan out under its lock; if another process holds it, wait, and then plan again."""
     store = target.store
-    with locked(args, target, plan, listen) as lock:
-        wanted, plan = plan.environment, make_plan(request, facts, existing(store, target.stack.module))
+    with locked(order, target, plan, listen) as lock:
+        wanted, plan = plan.environment, target.plan(request, facts)
         if plan.environment != wanted:  # another process finished this rebuild meanwhile
-            plan = make_plan(replace(request, rebuild=False), facts, existing(store, target.stack.module))
+            plan = target.plan(dataclasses.replace(request, rebuild=False), facts)
         if not plan.done:
             expected = target.expected_seconds(plan)
-            show_plan(plan, expected, verbose=args.verbose, replaced=replaced_line(target, plan, request))
+            show_plan(plan, expected, verbose=order.verbose, replaced=replaced_line(target, plan, request))
             with shown_to_waiting(store, plan.environment, lock) as write_event:
                 events = to_all(listen, write_event)
                 events(plan_event(plan, expected))
@@ -223,15 +232,15 @@ def _archs(args: argparse.Namespace) -> list[str]:
     return archs
 
 
-def _submit(args: argparse.Namespace) -> Outcome:
-    prepared = prepare_job(args)
+def _submit(order: Order) -> Outcome:
+    prepared = prepare_job(order)
     target, plan = prepared.target, prepared.plan
     if prepared.job is None:
         return _outcome(target, plan, prepared.done)
-    show_plan(plan, target.expected_seconds(plan), verbose=args.verbose)
+    show_plan(plan, target.expected_seconds(plan), verbose=order.verbose)
     number = submit(prepared.job, target.store)
     again = f"provision job follow {number} --site {target.site.typed}"
-    if args.no_wait:
+    if not order.wait:
         say(f"submitted job {number}; follow it: `{again}`")
         return Outcome(
             text=number, result={"job": number, "environment": str(plan.environment)}, exit_code=EXIT_JOB_LEFT
@@ -240,8 +249,8 @@ def _submit(args: argparse.Namespace) -> Outcome:
     status, name = follow_to_end(number, again, target.site, target.store, build=True)
     # Another job may have finished the rebuild meanwhile, and this one its own plan of it.
     if name in ("", str(plan.environment)):
-        refuse_unseen(target.site, target.store, plan.environment, status, publish=not args.no_publish)
-    return _outcome(target, plan, f"{'proved' if args.no_publish else 'published'} by job {number}")
+        refuse_unseen(target.site, target.store, plan.environment, status, publish=order.publish)
+    return _outcome(target, plan, f"{'published' if order.publish else 'proved'} by job {number}")
 
 
 def show_plan(plan: Plan, expected: Mapping[str, float], *, verbose: bool, replaced: str | None = None) -> None:

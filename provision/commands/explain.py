@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import argparse
-import os
 import re
 import shlex
 import sys
 import textwrap
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK, EXIT_UNKNOWN, ConfigError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from provision.explain.conclude import Explanation, Finding
+from provision.explain.conclude import Explanation, Finding
+from provision.machine.files.disk import is_file
+from provision.machine.programs.failed_program import explain_log, known_failures
+from provision.machine.programs.log_file import given_blocks
+from provision.machine.terminal.console import is_terminal, width_of_output
 
 EXITS = {"healthy": EXIT_OK, "known": EXIT_FAILED, "unknown": EXIT_UNKNOWN}
 # How many causes are shown beside the likeliest, how many lines that look like errors, and how wide a line is by default.
@@ -27,25 +25,22 @@ MOST_OTHERS, MOST_LINES, WIDTH = 3, 5, 100
 OF_PROGRAM = ("error-in-program", "name-missing-in-program")
 # A long log shows on a terminal how much of it was read, each so many bytes.
 PROGRESS = 8 << 20
-JOB = re.compile(r"\d+(?:[_.[][\w.\]-]*)?")
 # A command in a text is not broken over two lines.
 COMMAND, BLANK = re.compile(r"`[^`]*`"), "\x1f"
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Explain the log; exit 0 if it shows no failure, 1 if the failure is known, 3 if it is not."""
-    from provision.machine.programs.failed_program import explain_log
-    from provision.machine.programs.log_file import given_blocks
-
     if args.list:
         return _list(args.log)
-    explained = [(log, explain_log(_shown(given_blocks(log), log))) for log in _logs(args.log, args.site)]
+    logs, after = _logs(args.log, args.site)
+    explained = [(log, explain_log(_shown(given_blocks(log), log))) for log in logs]
     # Of several logs, the newest with a known failure tells most.
     log, explanation = min(explained, key=lambda pair: ("known", "unknown", "healthy").index(pair[1].verdict))
     if not explanation.is_text and explanation.verdict != "known":
         raise ConfigError(f"`{log}` is not a text", hint=f"`file {shlex.quote(log)}`")
     lines = [f"log: {log}"] if log != args.log else []
-    after = _next_command(args.log, args.site) if explanation.verdict == "healthy" else []
+    after = after if explanation.verdict == "healthy" else []
     return Outcome(
         text="\n".join((*_describe(explanation), *lines, *after)),
         result={"log": log, **_result(explanation)},
@@ -55,8 +50,6 @@ def run(args: argparse.Namespace) -> Outcome:
 
 def _shown(blocks: Iterable[bytes], log: str) -> Iterator[bytes]:
     """The blocks of a log; if it is long, a terminal shows how much was read."""
-    from provision.machine.terminal.console import is_terminal
-
     size = shown = 0
     for block in blocks:
         yield block
@@ -70,8 +63,6 @@ def _shown(blocks: Iterable[bytes], log: str) -> Iterator[bytes]:
 
 def _list(words: str) -> Outcome:
     """The known failures that have all these words in what a log shows, in the cause or in the hint."""
-    from provision.machine.programs.failed_program import known_failures
-
     wanted = words.lower().split()
     found = [
         entry
@@ -85,87 +76,18 @@ def _list(words: str) -> Outcome:
     return Outcome(text="\n".join(lines) or f"no known failure has the words `{words}`", result={"failures": listed})
 
 
-def _next_command(name: str, site: str) -> list[str]:
-    """What to run next if the logs of an environment show no failure: something may have changed it since."""
-    from provision.machine.files.disk import exists
-    from provision.machine.programs.shell import default_site
-
-    if not _means_environment(name) or exists(name):
-        return []
-    words = ["provision", "verify", name, *(["--site", site] if site != default_site() else [])]
-    return [f"`{shlex.join(words)}` shows whether it has changed since it was proved"]
-
-
-def _means_environment(name: str) -> bool:
-    """Whether a text has the form of an environment: `arch/module/version`, or two of them."""
-    return name.count("/") in (1, 2) and not name.endswith((".log", ".out", ".err", ".txt"))
-
-
-def _logs(name: str, site: str) -> list[str]:
-    """The paths of the logs that a user means.
+def _logs(name: str, site: str) -> tuple[list[str], list[str]]:
+    """The paths of the logs that a user means, and what to run next if they show no failure.
 
     Raises:
         ConfigError: there is no such log.
     """
-    from provision.machine.files.disk import exists, is_file
-    from provision.machine.programs.log_file import logs_in
-
     if name == "-" or is_file(name):
-        return [name]
-    if exists(name):
-        found = logs_in(Path(name))
-        # The folder of a job's output is named like the job.
-        found = found or (_logs_of_job(Path(name).name, site) if JOB.fullmatch(Path(name).name) else [])
-    elif JOB.fullmatch(name):
-        found = _logs_of_job(name, site)
-    elif _means_environment(name):
-        found = _logs_of_environment(name, site)
-    else:
-        raise _missing(name)
-    if not found:
-        raise ConfigError(f"no log of `{name}` was found", hint="name the file: `provision explain FILE`")
-    return [str(path) for path in found]
+        return [name], []
+    # A log that is a file is explained without the rooms that know jobs and environments: they take longer to load.
+    from provision.commands.shared.log_names import logs_named
 
-
-def _missing(name: str, evidence: Iterable[str] = ()) -> ConfigError:
-    """The error for a name that is neither a file nor a job nor an environment."""
-    return ConfigError(
-        f"there is no file `{name}`, and no job or environment of that name",
-        evidence=tuple(evidence),
-        hint=f"`ls -l {shlex.quote(os.path.dirname(name) or '.')}` lists the files there, `provision list` the environments",
-    )
-
-
-def _logs_of_job(job: str, site: str) -> list[Path]:
-    """The logs of a job: below the root, in this folder, or where the scheduler says."""
-    from provision.machine.configuration import shipped
-    from provision.machine.files.disk import exists
-    from provision.machine.probes.ask_scheduler import status
-    from provision.machine.programs.log_file import logs_in
-
-    number = re.split(r"[.\[]", job)[0]
-    profile = shipped.load_site(site)
-    jobs = Path(read_store(profile).layout.jobs)
-    found = [*(logs_in(jobs, number) if exists(str(jobs)) else []), *logs_in(Path(), number)]
-    if not found and profile.scheduler.name != "none":
-        now = status(job, profile.scheduler.name)
-        found = [Path(now.output)] if now and now.output and exists(now.output) else []
-    return found
-
-
-def _logs_of_environment(name: str, site: str) -> list[Path]:
-    """The logs of the steps of an environment."""
-    from provision.machine.configuration import shipped
-    from provision.machine.files.disk import exists
-    from provision.machine.programs.log_file import logs_in
-
-    store = read_store(shipped.load_site(site))
-    try:
-        environment = find_environment(store, name)
-    except ConfigError as error:
-        raise error if error.kind == "ambiguous-environment" else _missing(name, error.evidence) from error
-    folder = Path(store.layout.log(environment, "x")).parent
-    return logs_in(folder) if exists(str(folder)) else []
+    return logs_named(name, site)
 
 
 def _describe(explanation: Explanation) -> list[str]:
@@ -222,8 +144,6 @@ def _describe_unknown(explanation: Explanation) -> list[str]:
 
 def _sentences(prefix: str, text: str) -> list[str]:
     """A text whose first clauses are in one line that fits the terminal, behind a prefix; the others are below, indented."""
-    from provision.machine.terminal.console import width_of_output
-
     width = width_of_output() or WIDTH
     lines = [prefix]
     for clause in COMMAND.sub(lambda command: command[0].replace(" ", BLANK), text).split("; "):

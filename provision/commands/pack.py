@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from provision.commands.shared.environments import find_environment, read_store
+from provision.commands.shared.environments import named_environment
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.proving import arch_of
 from provision.errors import ConfigError, PlanError
-from provision.machine.configuration import shipped
 from provision.machine.install.packing import pack
 from provision.machine.programs.shell import environ
 from provision.machine.root.completing import hint_to_complete
@@ -18,9 +17,7 @@ from provision.machine.terminal.console import say
 
 def run(args: argparse.Namespace) -> Outcome:
     """Pack it, or pack it again."""
-    site = shipped.load_site(args.site)
-    store = read_store(site)
-    env = find_environment(store, args.environment, args.arch, site=site)
+    site, store, env = named_environment(args)
     with store.held(Path(store.layout.lock(env)), {"does": f"packs {env}"}, wait=False):
         record = store.record(env)
         if record is not None and record.identity.get("backend") == "spack":

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from provision.commands.shared.environments import find_environment, read_store
+from provision.commands.shared.environments import named_environment
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
-from provision.machine.configuration import shipped
 from provision.machine.root.removing import Remover
 
 
@@ -15,9 +14,7 @@ def run(args: argparse.Namespace) -> Outcome:
     """Write or remove the pin."""
     if not args.reason.strip() or not args.reason.isprintable():
         raise ConfigError("the reason is empty or has control characters", hint='`--reason "for the paper of group X"`')
-    site = shipped.load_site(args.site)
-    store = read_store(site)
-    env = find_environment(store, args.environment, args.arch, site=site)
+    _, store, env = named_environment(args)
     reason = None if args.off else args.reason
     Remover(store).set_pin(env, reason)
     text = f"{env} can be removed again" if reason is None else f"{env} is kept: {reason}"

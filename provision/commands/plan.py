@@ -17,10 +17,8 @@ from provision.knowledge.cuda import gpu_obstacle
 from provision.machine.configuration import shipped
 from provision.machine.files.tables import read_cells, read_combinations
 from provision.machine.probes.offer import offer_of_profile
-from provision.machine.root.existing import existing
 from provision.planning.outline import outline
 from provision.planning.plan_text import plan_lines
-from provision.planning.planner import make_plan
 from provision.planning.preflight import blockers, network_problems
 from provision.planning.solver import judge_stack, missing_in_profile, unconfirmed_values
 from provision.profile.site import blank_paths
@@ -48,7 +46,7 @@ def run(args: argparse.Namespace) -> Outcome:
             evidence=[*error.evidence, f"to plan from the profile alone: `{by_profile}`"],
             hint=error.hint,
         ) from error
-    plan = make_plan(request, facts, existing(target.store, target.stack.module))
+    plan = target.plan(request, facts)
     notes = (*blockers(request, facts), *network_problems(request, plan), *problems_of(observe_node(target, facts)))
     stack, minor = target.stack, request.minor
     expected = target.expected_seconds(plan)

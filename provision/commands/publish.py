@@ -6,10 +6,9 @@ import argparse
 from pathlib import Path
 
 from provision.commands.shared.after_publish import after_publish
-from provision.commands.shared.environments import find_environment, read_store
+from provision.commands.shared.environments import named_environment
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError, StoreError
-from provision.machine.configuration import shipped
 from provision.machine.root.checking import glance
 from provision.machine.root.completing import command_to_complete, hint_to_complete
 from provision.machine.root.publishing import Publisher
@@ -24,9 +23,7 @@ from provision.planning.publication import Marks, changes, differences, short
 def run(args: argparse.Namespace) -> Outcome:
     """Show what changes, then change it with one rename."""
     marks = read_marks(args)
-    site = shipped.load_site(args.site)
-    store = read_store(site)
-    env = find_environment(store, args.environment, args.arch, site=site)
+    site, store, env = named_environment(args)
     seen = glance(store, env, loaded=str(env) in store.pointers().values())
     if seen.why and seen.record is None:
         raise StoreError(

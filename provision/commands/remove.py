@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from provision.commands.shared.environments import find_environment, read_store
+from provision.commands.shared.environments import named_environment
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
-from provision.machine.configuration import shipped
 from provision.machine.files.disk import is_file
 from provision.machine.probes.ask_scheduler import running_jobs
 from provision.machine.root.removing import Remover, removed_for
@@ -16,9 +15,7 @@ from provision.planning.removal import days, freed, refuse_protected, to_dict
 
 def run(args: argparse.Namespace) -> Outcome:
     """Refuse what users load, what is pinned, and what is in use; remove the rest with one rename."""
-    site = shipped.load_site(args.site)
-    store = read_store(site)
-    env = find_environment(store, args.environment, args.arch, site=site)
+    site, store, env = named_environment(args)
     typed = "" if site.name == "local" else f" --site {site.typed}"
     remover = Remover(store, running_jobs(site.scheduler.name))
     (resident,) = remover.residents([env])

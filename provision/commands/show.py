@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from provision.commands.shared.environments import find_environment, read_store
+from provision.commands.shared.environments import find_environment, named_environment
 from provision.commands.shared.open_advisories import advisories_line
 from provision.commands.shared.outcome import Outcome
 from provision.errors import PlanError
-from provision.machine.configuration import shipped
 from provision.machine.probes.installed_packages import installed_versions
 from provision.machine.root.checking import glance
 from provision.machine.root.completing import command_to_complete, hint_to_complete
@@ -21,9 +20,7 @@ from provision.planning.record_diff import record_diff
 
 def run(args: argparse.Namespace) -> Outcome:
     """Show the environment."""
-    site = shipped.load_site(args.site)
-    store = read_store(site)
-    env = find_environment(store, args.environment, args.arch, site=site)
+    site, store, env = named_environment(args)
     if args.diff is not None:
         return _diff(store, find_environment(store, args.diff), env)
     pointer = store.pointers().get(f"{env.arch}/{env.name}/{env.version}")

@@ -5,18 +5,15 @@ from __future__ import annotations
 import argparse
 
 from provision.commands.shared.after_publish import after_publish
-from provision.commands.shared.environments import find_environment, read_store
+from provision.commands.shared.environments import named_environment
 from provision.commands.shared.outcome import Outcome
-from provision.machine.configuration import shipped
 from provision.machine.root.publishing import Publisher
 from provision.planning.publication import changes, unpublish
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Take the module away with one rename; jobs that have loaded it keep working."""
-    site = shipped.load_site(args.site)
-    store = read_store(site, lenient=True)
-    env = find_environment(store, args.environment, args.arch, site=site)
+    site, store, env = named_environment(args, lenient=True)
     before = store.generations.published(env.arch)
     after, number = unpublish(before, env), None
     if not args.dry_run:

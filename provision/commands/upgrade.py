@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from provision.commands.build import plan_and_build
 from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.environments import read_store
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.several import build_in_jobs
+from provision.commands.shared.submitting import Order
 from provision.commands.shared.typos import refuse_unused
-from provision.commands.shared.upgrade_steps import Part, Step, find_parts, lock_paths, make_steps, plan_of, say_steps
+from provision.commands.shared.upgrade_steps import Part, Step, find_parts, lock_paths, make_steps, say_steps
 from provision.errors import EXIT_JOB_LEFT, ConfigError, ProvisionError, StoreError
 from provision.machine.configuration import shipped
 from provision.machine.configuration.shipped import use_locks
@@ -134,7 +135,7 @@ def _fetch(steps: list[Step]) -> None:
     for step in steps:
         target, facts = step.part.target, step.part.facts
         request = target.request(facts)
-        if not network_problems(request, plan_of(request, facts, target)):
+        if not network_problems(request, target.plan(request, facts)):
             continue
         for lock in request.locks:
             if lock.sha256 not in target.store.downloads.fetched():
@@ -146,19 +147,25 @@ def _fetch(steps: list[Step]) -> None:
 
 def _build(args: argparse.Namespace, archs: list[str]) -> tuple[dict[str, ProvisionError], dict[str, str]]:
     """Build and prove these archs; the error of each that failed, and the jobs that were left running."""
-    wanted: dict[str, Any] = dict.fromkeys(("backend", "plan", "settings", "events"))
-    wanted |= {"site": args.site, "stack": args.stack, "no_publish": True, "rebuild": False, "no_wait": args.no_wait}
-    wanted |= {"verbose": args.verbose, "account": args.account, "submit": args.submit}
+    order = Order(
+        site=args.site,
+        arch=None,
+        stack=args.stack,
+        account=args.account,
+        publish=False,
+        wait=not args.no_wait,
+        verbose=args.verbose,
+    )
     errors: dict[str, ProvisionError] = {}
     if args.submit and archs:
-        builds = build_in_jobs(argparse.Namespace(**wanted), archs)
+        builds = build_in_jobs(order, archs)
         errors = {build.arch: build.error for build in builds if build.error}
         waiting = [build for build in builds if build.state == "submitted" and build.job]
         return errors, {build.arch: str(build.job) for build in waiting}
     for arch in archs:
         say(f"building on arch {arch}")
         try:
-            plan_and_build(argparse.Namespace(**wanted, arch=arch))
+            plan_and_build(dataclasses.replace(order, arch=arch))
         except ProvisionError as error:
             if error.kind == "interrupted":
                 raise

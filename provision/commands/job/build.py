@@ -7,11 +7,9 @@ import argparse
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import read_target
 from provision.jobs.build_job import build_script, profile_script
-from provision.machine.root.existing import existing
 from provision.machine.submission.render_jobs import render_build_job
 from provision.machine.submission.submit import keep_settings, remove_left_settings, submitter
 from provision.machine.terminal.console import say
-from provision.planning.planner import make_plan
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -23,7 +21,7 @@ def run(args: argparse.Namespace) -> Outcome:
         return Outcome(text=job.text, result={"name": job.name, "script": job.text, "environment": None})
     facts = target.observe()
     request = target.request(facts)
-    plan = make_plan(request, facts, existing(target.store, target.stack.module))
+    plan = target.plan(request, facts)
     job = render_build_job(build_script(request, plan, submitter(target.store), args.account))
     # sbatch does not make the folder of a job's output; without the folder the job fails without a message.
     target.store.make_jobs()

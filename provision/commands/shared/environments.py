@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from provision.errors import ConfigError
+from provision.machine.configuration import shipped
 from provision.machine.probes.probe import cpu
 from provision.machine.programs.shell import absolute, expand_home
 from provision.machine.root.store import Store
@@ -88,6 +90,17 @@ def find_environment(store: Store, text: str, arch: str | None = None, *, site: 
         kind="unknown-environment",
         correction=(text, near) if near else None,
     )
+
+
+def named_environment(args: argparse.Namespace, *, lenient: bool = False) -> tuple[Site, Store, EnvironmentId]:
+    """The site of `--site`, its store, and the environment that the argument names there; `lenient` as of `read_store`.
+
+    Raises:
+        ConfigError: as of `find_environment`.
+    """
+    site = shipped.load_site(args.site)
+    store = read_store(site, lenient=lenient)
+    return site, store, find_environment(store, args.environment, args.arch, site=site)
 
 
 def of_other_archs(others: Sequence[EnvironmentId]) -> list[str]:

@@ -21,10 +21,10 @@ COMMAND = re.compile(r"(?<=[`( ])provision ([a-z][^`|>;&)]*)")
 PRODUCTS = ("job", "data", "spack", "activate", "completion", "example", "kernel", "tensorboard")
 # Options of builds and proofs that are submitted already, or that are for this machine.
 WITHOUT_A_JOB = re.compile(r" --(submit|plan|settings|provided|thorough)\b")
-KEPT = ("--site", "--arch", "--stack")
+SUBJECTS = ("--site", "--arch", "--stack")
 
 
-def complete(text: str, typed: Sequence[str], kept: Sequence[str] = KEPT) -> str:
+def complete(text: str, typed: Sequence[str], kept: Sequence[str] = SUBJECTS) -> str:
     """The text of a hint, with each command of this tool completed from these options that were typed."""
     given = {name: value for name, value in _given(typed).items() if name in kept}
     if not given:
@@ -53,7 +53,7 @@ def _given(typed: Sequence[str]) -> dict[str, str]:
     given = {}
     for word, following in zip(typed, [*typed[1:], ""], strict=False):
         name, equals, value = word.partition("=")
-        if name in KEPT and (value or following):
+        if name in SUBJECTS and (value or following):
             given[name] = value if equals else following
     return given
 

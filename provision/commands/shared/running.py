@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import argparse
 import functools
 import importlib
 import signal
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from types import FrameType
 
 from provision import __version__
 from provision.commands import VERBS
+from provision.commands.shared.hints import SUBJECTS, complete, complete_result, complete_text
+from provision.commands.shared.outcome import Outcome, envelope
+from provision.commands.shared.parsers import parse
+from provision.commands.shared.typos import refuse_verb
 from provision.errors import EXIT_OK, Interruption, ProvisionError
-
-if TYPE_CHECKING:
-    import argparse
-    from types import FrameType
-
-    from provision.commands.shared.outcome import Outcome
+from provision.machine.configuration.mistyped import refuse_mistyped
+from provision.machine.files.disk import disk_error, write_temporary
+from provision.machine.programs.secrets_here import secrets_here
+from provision.machine.programs.shell import set_umask
+from provision.machine.programs.streams import discard_stdout, replace_unknown_characters
+from provision.machine.terminal import console
+from provision.machine.terminal.console import show_error
 
 # What these verbs keep if they are interrupted, and what the same command then does. The others keep nothing.
 KEPT = {
@@ -42,23 +48,12 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
     Raises:
         BaseException: what it met; `report_failure` reports it.
     """
-    from provision.commands.shared.hints import complete, complete_result, complete_text
-    from provision.commands.shared.outcome import envelope
-    from provision.commands.shared.parsers import parse
-    from provision.machine.configuration.mistyped import refuse_mistyped
-    from provision.machine.programs.secrets_here import secrets_here
-    from provision.machine.programs.shell import set_umask
-    from provision.machine.programs.streams import discard_stdout, replace_unknown_characters
-    from provision.machine.terminal import console
-
     replace_unknown_characters(sys.stdout, sys.stderr)
     set_umask()
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, _terminated)
     if verb not in dict(VERBS):
-        from provision.commands.shared.typos import refuse_verb
-
         refuse_verb(verb, words)
     args = parse(verb, words)
     if verb != "site":  # which makes the folder
@@ -94,9 +89,6 @@ def report_failure(words: Sequence[str], error: BaseException, code: int) -> int
 
     If a reader has seen enough (`provision --help | head -1`), it is `code`, that of what was done.
     """
-    from provision.machine.files.disk import disk_error
-    from provision.machine.programs.streams import discard_stdout, replace_unknown_characters
-
     if isinstance(error, BrokenPipeError):
         discard_stdout()
         return code
@@ -144,16 +136,11 @@ def interruption(word: str, words: Sequence[str]) -> Interruption:
 
 def report(words: Sequence[str], error: ProvisionError, as_json: bool) -> int:
     """Print an error: in the envelope on stdout, or for people on stderr. Returns its exit code."""
-    from provision.commands.shared.hints import KEPT, complete
-    from provision.commands.shared.outcome import envelope
-    from provision.machine.programs.streams import discard_stdout
-    from provision.machine.terminal.console import show_error
-
     if error.correction:
         error.hint = corrected(words, *error.correction) or error.hint
     if error.hint:
         # What is wrong with a request may be its arch or stack.
-        error.hint = complete(error.hint, words, ("--site",) if error.kind == "usage" else KEPT)
+        error.hint = complete(error.hint, words, ("--site",) if error.kind == "usage" else SUBJECTS)
     try:
         if as_json:
             envelope(words[0], error=error)
@@ -184,9 +171,6 @@ def corrected(words: Sequence[str], wrong: str, right: str) -> str | None:
 def _bug(words: Sequence[str], error: Exception, as_json: bool) -> int:
     """Report a bug of this tool, with the traceback in a file instead of on the screen."""
     import traceback
-
-    from provision.machine.files.disk import write_temporary
-    from provision.machine.programs.secrets_here import secrets_here
 
     path = write_temporary("provision-bug-", secrets_here().hide("".join(traceback.format_exception(error))))
     bug = ProvisionError(

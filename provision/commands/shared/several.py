@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Any
 
 from provision.commands.shared.following import refuse_unseen
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.submitting import command_to_use, prepare_job
+from provision.commands.shared.submitting import Order, command_to_use, prepare_job
 from provision.commands.shared.target import Target
 from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, Interruption, ProvisionError
 from provision.machine.submission.follow import FollowedJob, follow_all
@@ -38,16 +37,16 @@ class Build:
         return {**fields, "error": self.error.to_dict() if self.error else None}
 
 
-def submit_several(args: argparse.Namespace, archs: Sequence[str]) -> Outcome:
+def submit_several(order: Order, archs: Sequence[str]) -> Outcome:
     """Submit a job for each arch, and follow all of them to their ends.
 
     Raises:
         Interruption: the user stopped following; the jobs keep running.
     """
-    return _outcome(build_in_jobs(args, archs))
+    return _outcome(build_in_jobs(order, archs))
 
 
-def build_in_jobs(args: argparse.Namespace, archs: Sequence[str]) -> list[Build]:
+def build_in_jobs(order: Order, archs: Sequence[str]) -> list[Build]:
     """Submit a job for each arch, follow all of them, and return what became of each.
 
     Raises:
@@ -59,7 +58,7 @@ def build_in_jobs(args: argparse.Namespace, archs: Sequence[str]) -> list[Build]
         build = Build(arch=arch)
         builds.append(build)
         try:
-            prepared = prepare_job(argparse.Namespace(**{**vars(args), "arch": arch}))
+            prepared = prepare_job(dataclasses.replace(order, arch=arch))
             target, plan = prepared.target, prepared.plan
             build.environment, build.use = str(plan.environment), command_to_use(target, plan)
             if prepared.job is None:
@@ -71,12 +70,12 @@ def build_in_jobs(args: argparse.Namespace, archs: Sequence[str]) -> list[Build]
         except ProvisionError as error:
             build.error = error
             say(f"{arch}: refused: {error.message}")
-    if targets and not args.no_wait:
-        _follow(args, builds, targets)
+    if targets and order.wait:
+        _follow(order, builds, targets)
     return builds
 
 
-def _follow(args: argparse.Namespace, builds: Sequence[Build], targets: dict[str, Target]) -> None:
+def _follow(order: Order, builds: Sequence[Build], targets: dict[str, Target]) -> None:
     submitted = [build for build in builds if build.job is not None]
     site = next(iter(targets.values())).site
     try:
@@ -89,7 +88,7 @@ def _follow(args: argparse.Namespace, builds: Sequence[Build], targets: dict[str
             ]
             results = follow_all(followed)
     except KeyboardInterrupt:
-        again = "; ".join(f"`provision job follow {build.job} --site {args.site}`" for build in submitted)
+        again = "; ".join(f"`provision job follow {build.job} --site {order.site}`" for build in submitted)
         raise Interruption("stopped following the jobs, which keep running", hint=f"follow one: {again}") from None
     finally:
         for target in targets.values():
@@ -100,10 +99,10 @@ def _follow(args: argparse.Namespace, builds: Sequence[Build], targets: dict[str
             env = EnvironmentId.parse(build.environment)
             status = JobStatus(job=job.job, state="COMPLETED")
             try:
-                refuse_unseen(site, job.store, env, status, publish=not args.no_publish)
+                refuse_unseen(site, job.store, env, status, publish=order.publish)
             except ProvisionError as error:
                 build.error = error
-        build.state = "failed" if build.error else "proved" if args.no_publish else "published"
+        build.state = "failed" if build.error else "published" if order.publish else "proved"
 
 
 def _outcome(builds: Sequence[Build]) -> Outcome:

@@ -1,18 +1,18 @@
-"""What `build --submit` does for each arch before its job is submitted: plan, refuse, write the job."""
+"""What a build is asked for, and what `build --submit` does for each arch before its job is submitted."""
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
 from provision.commands.shared.built import is_loaded_by_users, load_command
 from provision.commands.shared.following import waiting_for
-from provision.commands.shared.target import Target, read_target
+from provision.commands.shared.target import Target, make_target
 from provision.errors import StoreError
 from provision.jobs.build_job import BuildScript, build_script
-from provision.machine.root.existing import existing
+from provision.machine.configuration import shipped
 from provision.machine.sharing.claims import describe_holder
 from provision.machine.sharing.locks import Lock
 from provision.machine.submission.render_jobs import render_build_job
@@ -20,8 +20,38 @@ from provision.machine.submission.submit import queued, submitter
 from provision.model.event import Listener
 from provision.model.plan import Plan
 from provision.model.problem import raise_problems
-from provision.planning.planner import make_plan
 from provision.planning.preflight import network_problems, place_problems
+from provision.profile.stack import BackendName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What `build` and `upgrade` build: the names of the site, arch, stack and backend, and how."""
+
+    site: str
+    arch: str | None
+    stack: str | None
+    backend: BackendName | None = None
+    account: str | None = None
+    publish: bool = True
+    rebuild: bool = False
+    wait: bool = True
+    """Whether to follow a job to its end, and to wait for another process that builds the same."""
+    verbose: bool = False
+
+    @property
+    def nothing_to_do(self) -> str:
+        """The sentence of a build that finds everything done."""
+        return f"nothing to do: {'built, proved and published' if self.publish else 'built and proved'}"
+
+    def read_target(self) -> Target:
+        """What the names mean.
+
+        Raises:
+            ConfigError: one of them does not exist, or its file has faults.
+        """
+        target = make_target(shipped.load_site(self.site), self.arch, self.stack, self.backend)
+        return dataclasses.replace(target, publish=self.publish, rebuild=self.rebuild)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,40 +64,33 @@ class Prepared:
     done: str = ""
 
 
-def prepare_job(args: argparse.Namespace) -> Prepared:
-    """Plan the build of `args.arch` and write its job.
+def prepare_job(order: Order) -> Prepared:
+    """Plan the build and write its job.
 
     Raises:
         ProvisionError: something that a build needs is missing, or a job builds the same environment already.
     """
-    target = read_target(args)
+    target = order.read_target()
     facts = target.observe()
     request = target.request(facts)
-    plan = make_plan(request, facts, existing(target.store, target.stack.module))
+    plan = target.plan(request, facts)
     if plan.done:
-        return Prepared(target=target, plan=plan, job=None, done=nothing_to_do(args))
+        return Prepared(target=target, plan=plan, job=None, done=order.nothing_to_do)
     space = place_problems(facts.place, target.needed(request), installed=is_installed(plan))
     raise_problems((*space, *network_problems(request, plan)))
-    _refuse_second(target, plan, args.site)
-    job = render_build_job(build_script(request, plan, submitter(target.store), args.account, submitted=True))
-    _refuse_queued(job, plan, args.site)
+    _refuse_second(target, plan, order.site)
+    job = render_build_job(build_script(request, plan, submitter(target.store), order.account, submitted=True))
+    _refuse_queued(job, plan, order.site)
     return Prepared(target=target, plan=plan, job=job)
 
 
-def nothing_to_do(args: argparse.Namespace) -> str:
-    """The sentence of a build that finds everything done."""
-    return "nothing to do: built and proved" if args.no_publish else "nothing to do: built, proved and published"
-
-
-def locked(
-    args: argparse.Namespace, target: Target, plan: Plan, listen: Listener
-) -> contextlib.AbstractContextManager[Lock]:
+def locked(order: Order, target: Target, plan: Plan, listen: Listener) -> contextlib.AbstractContextManager[Lock]:
     """The lock of the plan's environment."""
     return target.store.held(
         Path(target.store.layout.lock(plan.environment)),
         {"does": f"builds {plan.environment}"},
-        waiting_for(target, plan, listen, args.site),
-        wait=not args.no_wait,
+        waiting_for(target, plan, listen, order.site),
+        wait=order.wait,
     )
 
 

@@ -13,6 +13,7 @@ from provision.machine.configuration import shipped
 from provision.machine.files.disk import is_file
 from provision.machine.files.tables import read_cells, read_combinations
 from provision.machine.probes.offer import offer_here, offer_of_profile
+from provision.machine.root.existing import existing
 from provision.machine.root.observe import needed_space, observe
 from provision.machine.root.store import Store
 from provision.model.estimate import backend_of, expected_seconds
@@ -21,6 +22,7 @@ from provision.model.plan import Plan
 from provision.model.problem import raise_problems
 from provision.model.request import Request
 from provision.model.space import Space
+from provision.planning.planner import make_plan
 from provision.planning.preflight import refuse_runtime
 from provision.planning.solver import Choice, Offer, choose
 from provision.profile.arch import Arch
@@ -52,6 +54,10 @@ class Target:
     def observe(self) -> Facts:
         """The facts of this machine."""
         return observe(self.site, self.arch, self.stack, self.store)
+
+    def plan(self, request: Request, facts: Facts) -> Plan:
+        """The plan for this request, given what is below the root."""
+        return make_plan(request, facts, existing(self.store, self.stack.module))
 
     def own_files(self, typed_stack: str | None) -> tuple[str, ...]:
         """The paths of its files that do not come with the tool; `typed_stack` is the value of `--stack`."""
@@ -109,16 +115,12 @@ def describe_own_files(paths: tuple[str, ...]) -> str:
 
 
 def read_target(args: argparse.Namespace, *, unfinished: bool = False) -> Target:
-    """What `--site`, `--arch` and `--stack` name; `unfinished`: the profile of the site may have blanks.
+    """What `--site`, `--arch`, `--stack` and `--backend` name; `unfinished`: the profile of the site may have blanks.
 
     Raises:
         ConfigError: one of them does not exist, or its file has faults.
     """
-    site = shipped.load_site(args.site, unfinished=unfinished)
-    target = make_target(site, args.arch, args.stack, args.backend)
-    return dataclasses.replace(
-        target, publish=not getattr(args, "no_publish", False), rebuild=getattr(args, "rebuild", False)
-    )
+    return make_target(shipped.load_site(args.site, unfinished=unfinished), args.arch, args.stack, args.backend)
 
 
 def make_target(site: Site, arch: str | None, stack: str | None, backend: BackendName | None = None) -> Target:

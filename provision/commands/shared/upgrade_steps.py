@@ -13,13 +13,11 @@ from provision.errors import ConfigError
 from provision.machine.configuration import shipped
 from provision.machine.files.tables import read_advisories
 from provision.machine.probes.installed_packages import installed_versions
-from provision.machine.root.existing import existing
 from provision.machine.terminal.console import say
 from provision.model.facts import Facts, Interpreter
 from provision.model.layout import EnvironmentId
 from provision.model.plan import Plan
 from provision.model.request import Request
-from provision.planning.planner import make_plan
 from provision.planning.publication import planned_versions, short
 from provision.planning.upgrade_changes import UpgradeChanges, change_lines, upgrade_changes
 from provision.profile.site import Site
@@ -87,7 +85,7 @@ def find_parts(args: argparse.Namespace, site: Site) -> list[Part]:
             continue
         facts = target.observe()
         request = target.request(facts)
-        found = loaded.get(plan_of(request, facts, target).environment.pointer)
+        found = loaded.get(target.plan(request, facts).environment.pointer)
         before = EnvironmentId.parse(found) if found else None
         record = target.store.record(before) if before else None
         if args.archs or (record is not None and record.stack == target.stack.name):
@@ -100,11 +98,6 @@ def find_parts(args: argparse.Namespace, site: Site) -> list[Part]:
             kind="unpublished",
         )
     return parts
-
-
-def plan_of(request: Request, facts: Facts, target: Target) -> Plan:
-    """The plan for a request, given what is below the root."""
-    return make_plan(request, facts, existing(target.store, target.stack.module))
 
 
 def lock_paths(parts: list[Part]) -> dict[Path, Part]:
@@ -123,7 +116,7 @@ def make_steps(parts: list[Part]) -> list[Step]:
     advisories, steps = read_advisories(), []
     for part in parts:
         request = part.target.request(part.facts)
-        plan = plan_of(request, part.facts, part.target)
+        plan = part.target.plan(request, part.facts)
         steps.append(Step(part=part, plan=plan, changes=_changes(part, request, plan, advisories)))
     return steps
 
