@@ -5,44 +5,27 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-from collections.abc import Mapping
 from pathlib import Path
 
 from provision.commands.shared.after_publish import after_publish
-from provision.commands.shared.built import describe_built
-from provision.commands.shared.following import follow_to_end, refuse_unseen
 from provision.commands.shared.node import observe_node, problems_of
+from provision.commands.shared.order import Order, built_outcome, is_installed
 from provision.commands.shared.out_of_time import watched_time
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.replaced import replaced_line
-from provision.commands.shared.several import submit_several
-from provision.commands.shared.submitting import (
-    Order,
-    command_to_use,
-    is_installed,
-    is_published,
-    locked,
-    prepare_job,
-)
-from provision.commands.shared.target import Target
 from provision.commands.shared.typos import refuse_unused
-from provision.errors import EXIT_JOB_LEFT, ConfigError, DriftError, ProvisionError
+from provision.errors import ConfigError, DriftError, ProvisionError
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import read_given
-from provision.machine.install.executor import Executor
 from provision.machine.probes.ask_scheduler import is_login_node
 from provision.machine.programs.shell import default_site
-from provision.machine.root.event_file import shown_to_waiting, to_all, to_file
+from provision.machine.root.event_file import to_all, to_file
 from provision.machine.submission.job_settings import settings_from
-from provision.machine.submission.submit import submit
 from provision.machine.terminal.console import say
 from provision.machine.terminal.progress_lines import listener
-from provision.model.event import Event, Listener, error_event, plan_event
+from provision.model.event import Event, Listener, error_event
 from provision.model.facts import Facts
 from provision.model.plan import Plan, differences, held
 from provision.model.problem import raise_problems
-from provision.model.request import Request
-from provision.planning.plan_text import plan_lines
 from provision.planning.preflight import blockers, network_problems
 
 
@@ -68,11 +51,14 @@ def run(args: argparse.Namespace) -> Outcome:
         wait=not args.no_wait,
         verbose=args.verbose,
     )
-    if len(archs) > 1:
-        return submit_several(order, archs)
-    order = dataclasses.replace(order, arch=archs[0] if archs else None)
     if args.submit:
-        return _submit(order)
+        # Jobs need other rooms than a build on this machine.
+        from provision.commands.shared.submitting import submit_one, submit_several
+
+        if len(archs) > 1:
+            return submit_several(order, archs)
+        return submit_one(dataclasses.replace(order, arch=archs[0] if archs else None))
+    order = dataclasses.replace(order, arch=archs[0] if archs else None)
     _refuse_login_node(args)
     if not args.requeue:
         return _build_with_events(args, order)
@@ -133,7 +119,7 @@ def plan_and_build(
     # A build that was killed after its last step left its lock, and maybe programs that it had started.
     left = target.store.is_left(Path(target.store.layout.lock(plan.environment)))
     if plan.done and not left:
-        return _outcome(target, plan, order.nothing_to_do)
+        return built_outcome(target, plan, order.nothing_to_do)
     if not plan.done:
         installed = is_installed(plan)
         seen = observe_node(target, facts)
@@ -152,30 +138,14 @@ def plan_and_build(
         events = listen
         if write_event:
             events = to_all(listen, write_event)
-        plan = _build(order, target, request, facts, plan, events)
+        # Most of what a build loads is for its steps; often there are none to do.
+        from provision.commands.shared.carry_out import carry_out
+
+        plan = carry_out(order, target, request, facts, plan, events)
         if not plan.done and order.publish:
             after_publish(target.site, target.store, "build", plan.environment.arch, str(plan.environment))
         idle = order.nothing_to_do if left else "nothing to do: another process built it meanwhile"
-    return _outcome(target, plan, idle if plan.done else done)
-
-
-def _build(order: Order, target: Target, request: Request, facts: Facts, plan: Plan, listen: Listener) -> Plan:
-    """Carry the plan out under its lock; if another process holds it, wait, and then plan again."""
-    store = target.store
-    with locked(order, target, plan, listen) as lock:
-        wanted, plan = plan.environment, target.plan(request, facts)
-        if plan.environment != wanted:  # another process finished this rebuild meanwhile
-            plan = target.plan(dataclasses.replace(request, rebuild=False), facts)
-        if not plan.done:
-            expected = target.expected_seconds(plan)
-            show_plan(plan, expected, verbose=order.verbose, replaced=replaced_line(target, plan, request))
-            with shown_to_waiting(store, plan.environment, lock) as write_event:
-                events = to_all(listen, write_event)
-                events(plan_event(plan, expected))
-                Executor(
-                    plan=plan, site=target.site, store=store, environ=facts.environ, listen=events, lock=lock
-                ).run()
-    return plan
+    return built_outcome(target, plan, idle if plan.done else done)
 
 
 def _expected(source: str | None) -> dict[str, str] | None:
@@ -207,12 +177,6 @@ def _refuse_drift(expected: dict[str, str], plan: Plan, facts: Facts) -> None:
         )
 
 
-def _outcome(target: Target, plan: Plan, what: str) -> Outcome:
-    use, published = command_to_use(target, plan), is_published(target, plan)
-    result = describe_built(target.site, target.store, plan.environment, what, use=use, published=published)
-    return Outcome(text=use or "", result=result)
-
-
 def _archs(args: argparse.Namespace) -> list[str]:
     """The archs to build; none if the site has only one and none is named.
 
@@ -230,30 +194,3 @@ def _archs(args: argparse.Namespace) -> list[str]:
             hint="add `--submit`: each arch is built in a job of its own",
         )
     return archs
-
-
-def _submit(order: Order) -> Outcome:
-    prepared = prepare_job(order)
-    target, plan = prepared.target, prepared.plan
-    if prepared.job is None:
-        return _outcome(target, plan, prepared.done)
-    show_plan(plan, target.expected_seconds(plan), verbose=order.verbose)
-    number = submit(prepared.job, target.store)
-    again = f"provision job follow {number} --site {target.site.typed}"
-    if not order.wait:
-        say(f"submitted job {number}; follow it: `{again}`")
-        return Outcome(
-            text=number, result={"job": number, "environment": str(plan.environment)}, exit_code=EXIT_JOB_LEFT
-        )
-    say(f"submitted job {number} for {plan.environment}")
-    status, name = follow_to_end(number, again, target.site, target.store, build=True)
-    # Another job may have finished the rebuild meanwhile, and this one its own plan of it.
-    if name in ("", str(plan.environment)):
-        refuse_unseen(target.site, target.store, plan.environment, status, publish=order.publish)
-    return _outcome(target, plan, f"{'published' if order.publish else 'proved'} by job {number}")
-
-
-def show_plan(plan: Plan, expected: Mapping[str, float], *, verbose: bool, replaced: str | None = None) -> None:
-    """Show the plan on stderr, before anything happens."""
-    for line in plan_lines(plan, expected=expected, verbose=verbose, replaced=replaced):
-        say(line)

@@ -6,8 +6,8 @@ import argparse
 import dataclasses
 from typing import Any
 
+from provision.commands.shared.offer import offer_for
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import offer_for
 from provision.knowledge.combinations import Combinations
 from provision.knowledge.versions import release
 from provision.machine.configuration import shipped

@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from provision.commands.shared.environments import read_store
+from provision.commands.shared.node import observe_node
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, describe_own_files, make_target
-from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError, StoreError
-from provision.model.observation import Observation, State
-
-if TYPE_CHECKING:
-    from provision.machine.root.store import Store
-    from provision.model.facts import Facts
-    from provision.model.problem import Problem
-    from provision.profile.arch import Arch
-    from provision.profile.site import Site
-    from provision.schedulers.node_kind import Cluster
-
-MARKS: dict[State, str] = {"good": "✓", "note": "!", "bad": "✗"}
+from provision.errors import EXIT_FAILED, EXIT_OK, CommandError, ConfigError, ProvisionError, StoreError
+from provision.jobs.on_cluster import misfits
+from provision.jobs.scheduler_request import batch_for
+from provision.machine.configuration import shipped
+from provision.machine.configuration.search_path import unused_here
+from provision.machine.network import ask_index
+from provision.machine.network.data_files import choose_data
+from provision.machine.probes.ask_scheduler import cluster, family_of_launcher, mpi_types
+from provision.machine.probes.probe_gpu import has_gpu
+from provision.machine.probes.provided import look_at_container, provided_problems
+from provision.machine.root.store import Store
+from provision.machine.root.usable import unusable
+from provision.model.facts import Facts
+from provision.model.observation import MARKS, Observation, State
+from provision.model.problem import Problem
+from provision.planning.math_library import library_problems
+from provision.planning.preflight import closed_problem, cpu_problem, gpu_problems, place_problems
+from provision.profile.arch import Arch
+from provision.profile.site import Site
+from provision.proof.proof_shape import proof_shape
+from provision.schedulers import TITLES
+from provision.schedulers.node_kind import Cluster
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Check everything that a build needs."""
-    from provision.machine.configuration import shipped
-    from provision.machine.probes.provided import look_at_container
-
     site = shipped.load_site(args.site)
     observations = [
         Observation(group="site", state="good", message=f"`{site.name}`: {site.title or site.origin} ({site.origin})")
@@ -63,8 +71,6 @@ def run(args: argparse.Namespace) -> Outcome:
 
 def _configuration(target: Target, typed_stack: str | None) -> list[Observation]:
     """Which files do not come with the tool, and that those of the working directory are not among them."""
-    from provision.machine.configuration.search_path import unused_here
-
     own = target.own_files(typed_stack)
     message = f"configuration: {describe_own_files(own)}"
     observations = [Observation(group="site", state="good", message=message)]
@@ -90,10 +96,6 @@ KEYS = {"nodes": "proof.nodes", "gpus": "gpu", "cpus": "job.cpus_per_task"}
 
 def _scheduler(site: Site, stack: str | None) -> list[Observation]:
     """Check that the scheduler answers, and that it would start the jobs of builds and their ranks."""
-    from provision.errors import CommandError
-    from provision.machine.probes.ask_scheduler import cluster
-    from provision.schedulers import TITLES
-
     if site.scheduler.name == "none":
         return [Observation(group="scheduler", state="good", message="none: builds run on this machine")]
     title = TITLES[site.scheduler.name]
@@ -124,18 +126,12 @@ def _scheduler(site: Site, stack: str | None) -> list[Observation]:
 
 def _misfits_of_build(site: Site, arch: Arch, stack: str | None, there: Cluster) -> tuple[Problem, ...]:
     """Why the scheduler would refuse or never start the job that builds for an arch. A site without builds has none."""
-    from provision.jobs.on_cluster import misfits
-    from provision.jobs.scheduler_request import batch_for
-    from provision.proof.proof_shape import proof_shape
-
     shape = proof_shape(site, arch, make_target(site, arch.name, stack).stack)
     return misfits(batch_for(site, arch, shape, name="build"), there)
 
 
 def _launchers(site: Site, default: str | None) -> list[Observation]:
     """Check that srun knows the type of MPI that an arch names, or has one: with a wrong one every rank is rank 0 of 1."""
-    from provision.machine.probes.ask_scheduler import mpi_types
-
     by_srun = {
         arch.name: next((one.partition("=")[2] for one in arch.launcher.options if one.startswith("--mpi=")), None)
         for arch in site.archs
@@ -172,8 +168,6 @@ def _launchers(site: Site, default: str | None) -> list[Observation]:
 
 def _root(site: Site) -> list[Observation]:
     """Check that an environment fits below the root."""
-    from provision.planning.preflight import place_problems
-
     store = read_store(site)
     place = store.place()
     problems = place_problems(place)
@@ -196,8 +190,6 @@ def _admins(store: Store) -> list[Observation]:
 
 def _modules(store: Store) -> list[Observation]:
     """Check that each module that users can load leads to what passed its proof."""
-    from provision.machine.root.usable import unusable
-
     wrong, there = unusable(store), store.pointers()
     bad = [
         Observation(group="modules", state="bad", message=f"{one.subject}: {one.reason}", hint=one.hint)
@@ -209,14 +201,6 @@ def _modules(store: Store) -> list[Observation]:
 
 def _arch(target: Target) -> list[Observation]:
     """Check everything that a build for one arch needs."""
-    from pathlib import Path
-
-    from provision.commands.shared.node import observe_node
-    from provision.machine.network.data_files import choose_data
-    from provision.machine.probes.probe_gpu import has_gpu
-    from provision.planning.math_library import library_problems
-    from provision.planning.preflight import closed_problem, cpu_problem, gpu_problems
-
     arch, facts = target.arch, target.observe()
     group = f"arch {arch.name}"
     observations = [_of(group, problem) for problem in facts.problems]
@@ -269,8 +253,6 @@ def _arch(target: Target) -> list[Observation]:
 
 def _launcher_of_other_mpi(target: Target, facts: Facts, group: str) -> list[Observation]:
     """A launcher of another MPI than the compiler wrapper: each rank would be rank 0 of 1."""
-    from provision.machine.probes.ask_scheduler import family_of_launcher
-
     arch = target.arch
     name, mpi = arch.launcher.name, facts.mpi
     if name not in ("mpiexec", "mpirun") or mpi is None or arch.mpi.provider != "site":
@@ -285,8 +267,6 @@ def _launcher_of_other_mpi(target: Target, facts: Facts, group: str) -> list[Obs
 
 def _index(target: Target, facts: Facts) -> list[Observation]:
     """Ask the package index for one file, if a build or `provision fetch` on this machine would."""
-    from provision.machine.network.ask_index import ask_index
-
     network = target.site.network
     reach = network.compute if facts.job else network.login
     try:
@@ -295,14 +275,12 @@ def _index(target: Target, facts: Facts) -> list[Observation]:
         return []  # what stops the request is an observation already
     if reach == "no" or {lock.sha256 for lock in request.locks} <= fetched:
         return []
-    seen = ask_index(facts, request.lock, dict(network.environ) if reach == "proxy" else {})
+    seen = ask_index.ask_index(facts, request.lock, dict(network.environ) if reach == "proxy" else {})
     return [seen] if seen else []
 
 
 def _provided(site: Site, arch: Arch) -> list[Observation]:
     """Check that the site's own TensorFlow modules can be loaded: jobs with `--runtime modules` do that after queueing."""
-    from provision.machine.probes.provided import provided_problems
-
     if not arch.provided or site.modules.name == "none":
         return []
     group, problems = f"arch {arch.name}", provided_problems(site, arch)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import re
 
-from provision.commands.shared.command_line import command_line
 from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.parsers import command_line
 from provision.errors import CommandError, ConfigError
 from provision.jobs.environment_script import EnvironmentScript, in_environment, on_modules
 from provision.launch.available_modules import without_horovod

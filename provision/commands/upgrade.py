@@ -12,9 +12,9 @@ from pathlib import Path
 from provision.commands.build import plan_and_build
 from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.environments import read_store
+from provision.commands.shared.order import Order
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.several import build_in_jobs
-from provision.commands.shared.submitting import Order
+from provision.commands.shared.submitting import build_in_jobs
 from provision.commands.shared.typos import refuse_unused
 from provision.commands.shared.upgrade_steps import Part, Step, find_parts, lock_paths, make_steps, say_steps
 from provision.errors import EXIT_JOB_LEFT, ConfigError, ProvisionError, StoreError

@@ -7,6 +7,7 @@ from provision.model.problem import Problem, ProblemKind
 from provision.model.stored import Stored
 
 State = Literal["good", "note", "bad"]
+MARKS: dict[State, str] = {"good": "✓", "note": "!", "bad": "✗"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

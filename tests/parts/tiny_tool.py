@@ -26,10 +26,9 @@ from typing import Any
 
 from provision import cli
 from provision.backends.venv.installer import Installer
-from provision.commands.shared import target as targets
 from provision.commands.shared.target import Target
 from provision.jobs.build_job import Submitter
-from provision.machine.root import event_file
+from provision.machine.root import event_file, observe
 from provision.machine.root.store import Store
 from provision.machine.sharing import locks
 from provision.machine.submission import follow, submit
@@ -88,7 +87,7 @@ def use_tiny_stack(folder: Path) -> None:
     proof_shape.prove_operation = tiny_proof
     Target.request_for = tiny_request  # type: ignore[method-assign]
     Installer.environment_argv = tiny_argv  # type: ignore[method-assign]
-    targets.needed_space = lambda *_, **__: Space(size=0, files=0, source="nothing")
+    observe.needed_space = lambda *_, **__: Space(size=0, files=0, source="nothing")
 
 
 def kill_at(number: int, moment: str) -> None:

@@ -8,8 +8,8 @@ import re
 import shlex
 from pathlib import Path
 
-from provision.commands.shared.command_line import command_line
 from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.parsers import command_line
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError
 from provision.jobs.environment_script import in_container

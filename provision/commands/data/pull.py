@@ -10,8 +10,8 @@ import posixpath
 import re
 
 from provision.commands.data.place import choose_place, refuse_controls
-from provision.commands.shared.command_line import command_line
 from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.parsers import command_line
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError
 from provision.machine.configuration import shipped

@@ -10,8 +10,8 @@ import argparse
 from pathlib import PurePosixPath
 
 from provision.commands.data.place import choose_place, refuse_controls
-from provision.commands.shared.command_line import command_line
 from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.parsers import command_line
 from provision.errors import ConfigError
 from provision.machine.configuration import shipped
 from provision.machine.network.data_files import measure

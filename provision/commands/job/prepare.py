@@ -6,8 +6,8 @@ import argparse
 import re
 from pathlib import PurePosixPath
 
-from provision.commands.shared.command_line import command_line
 from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.parsers import command_line
 from provision.commands.shared.target import make_target
 from provision.errors import ConfigError
 from provision.jobs.image_job import ImageJob

@@ -1,4 +1,4 @@
-"""`provision job KIND --sweep 1,2,4`: write or submit the job of each size, and print the command that compares them."""
+"""Submitting users' jobs: one that is followed, or with `--sweep 1,2,4` one of each size."""
 
 from __future__ import annotations
 
@@ -7,32 +7,37 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from provision.commands.shared.following import stopped_following
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target
-from provision.errors import EXIT_JOB_LEFT, ConfigError, JobError
+from provision.errors import EXIT_JOB_LEFT, JobError
 from provision.jobs.user_script import Script
 from provision.machine.files.disk import write
+from provision.machine.submission.follow import follow
 from provision.machine.submission.submit import submit_script
 from provision.machine.terminal.console import say
+from provision.machine.terminal.progress_lines import listener
+from provision.schedulers.status import ending
 
 
-def check_sweep(args: argparse.Namespace) -> None:
-    """Raise for options of a sweep that do not go together.
-
-    Raises:
-        ConfigError: a sweep is neither submitted nor written, or both; or `--out` without a sweep.
-    """
-    if args.sweep is None:
-        if args.out is not None:
-            raise ConfigError("`--out` is for `--sweep`", hint="write one script with `> FILE`", kind="usage")
-    elif bool(args.out) == args.submit:
-        given = "both were given" if args.submit else "neither was given"
-        raise ConfigError(
-            "`--sweep` needs either `--submit` or `--out DIR`",
-            evidence=[given],
-            hint="`--submit` submits the jobs; `--out DIR` writes their scripts to a folder",
-            kind="usage",
-        )
+def submit_job(
+    args: argparse.Namespace, target: Target, script: Script, text: str, result: dict[str, object]
+) -> Outcome:
+    """Submit the script, and follow the job to its end."""
+    name = target.site.scheduler.name
+    number, path = submit_script(text, script.name, name)
+    again = f"provision job follow {number} --site {target.site.typed}"
+    result = {**result, "job": number, "file": path}
+    if args.no_wait:
+        say(f"submitted job {number} (`{path}`); follow it: `{again}`")
+        return Outcome(text=number, result=result, exit_code=EXIT_JOB_LEFT)
+    say(f"submitted job {number} (`{path}`)")
+    try:
+        with listener() as listen:
+            status = follow(number, name, target.store, listen, build=False, command=script.job.command)
+    except KeyboardInterrupt:
+        raise stopped_following(number, again, target.site) from None
+    return Outcome(text=ending(status), result={**result, "state": status.state, "output": status.output})
 
 
 def finish_sweep(

@@ -8,16 +8,12 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from provision.commands.job.check_program import check_program
-from provision.commands.job.downloads import check_downloads
-from provision.commands.job.sweep import check_sweep, finish_sweep
 from provision.commands.options.jobs import OF_SOME_KINDS
-from provision.commands.shared.command_line import command_line
 from provision.commands.shared.environments import arch_below
-from provision.commands.shared.following import stopped_following
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.target import Target, make_target
-from provision.errors import EXIT_JOB_LEFT, CommandError, ConfigError
+from provision.commands.shared.parsers import command_line
+from provision.commands.shared.target import make_target
+from provision.errors import CommandError, ConfigError
 from provision.jobs.arguments import split_arguments
 from provision.jobs.by_hand import get_environment
 from provision.jobs.on_cluster import is_cluster_of, misfits
@@ -29,14 +25,10 @@ from provision.machine.files.disk import is_file
 from provision.machine.install.make_own_venv import read_venv
 from provision.machine.probes.ask_scheduler import cluster
 from provision.machine.programs.shell import absolute, expand_variables
-from provision.machine.submission.follow import follow
 from provision.machine.submission.render_jobs import render_user_script
-from provision.machine.submission.submit import submit_script
 from provision.machine.terminal.console import say
-from provision.machine.terminal.progress_lines import listener
 from provision.model.problem import raise_problems
 from provision.profile.container import Runtime
-from provision.schedulers.status import ending
 
 # Options that are not simply the field of the same name of a `UserJob`.
 OTHERS = ("site", "arch", "stack", "module", "script", "arguments", "venv", "data", "stage_in", "extra", "watch_gpus")
@@ -57,7 +49,7 @@ def run(args: argparse.Namespace) -> Outcome:
         raise ConfigError(
             "`--no-wait` is for `--submit`", hint="add `--submit`, or leave `--no-wait` out", kind="usage"
         )
-    check_sweep(args)
+    _check_sweep(args)
     _take_modules_of_venv(args)
     target = make_target(shipped.load_site(args.site), args.arch, args.stack)
     module = args.module[0] if args.module else target.stack.module
@@ -95,19 +87,29 @@ def run(args: argparse.Namespace) -> Outcome:
     _compare_with_cluster(scripts, submit=args.submit)
     if args.launcher not in (None, target.arch.launcher.name):
         say(f"note: site `{target.site.name}` starts ranks with `{target.arch.launcher.name}`, not `{args.launcher}`")
-    check_downloads(target.site, args.script, kind)
     text = render_user_script(script)
-    if args.script is not None and not args.no_lint:
-        check_program(args.script, text, target.site, nodes_of(job))
+    if args.script is not None:
+        # Only a job whose program is here needs the linter, which takes long to load.
+        from provision.commands.job.check_program import check_program
+        from provision.commands.job.downloads import check_downloads
+
+        check_downloads(target.site, args.script, kind)
+        if not args.no_lint:
+            check_program(args.script, text, target.site, nodes_of(job))
     advice = unstaged(job, script.shape)
     if advice:
         say(f"note: {advice}")
     if script.runtime == "venv" and f"{arch}/{module}" not in target.store.pointers():
         say(f"note: `{module}` is not published below `{modules}` yet; {get_environment(job)}")
     result = {"kind": kind, "site": target.site.name, "arch": target.arch.name, "script": text}
+    if not args.sweep and not args.submit:
+        return Outcome(text=text, result=result)
+    # Only a job that is submitted needs what follows jobs and explains their ends.
+    from provision.commands.job.sweep import finish_sweep, submit_job
+
     if args.sweep:
         return finish_sweep(args, target, [(one, render_user_script(one)) for one in scripts], result)
-    return _submit(args, target, script, text, result) if args.submit else Outcome(text=text, result=result)
+    return submit_job(args, target, script, text, result)
 
 
 def _compare_with_cluster(scripts: Sequence[Script], *, submit: bool) -> None:
@@ -130,22 +132,23 @@ def _compare_with_cluster(scripts: Sequence[Script], *, submit: bool) -> None:
         say(f"note: {problem.message} ({'; '.join(problem.evidence)}); {problem.hint}")
 
 
-def _submit(args: argparse.Namespace, target: Target, script: Script, text: str, result: dict[str, object]) -> Outcome:
-    """Submit the script, and follow the job to its end."""
-    name = target.site.scheduler.name
-    number, path = submit_script(text, script.name, name)
-    again = f"provision job follow {number} --site {target.site.typed}"
-    result = {**result, "job": number, "file": path}
-    if args.no_wait:
-        say(f"submitted job {number} (`{path}`); follow it: `{again}`")
-        return Outcome(text=number, result=result, exit_code=EXIT_JOB_LEFT)
-    say(f"submitted job {number} (`{path}`)")
-    try:
-        with listener() as listen:
-            status = follow(number, name, target.store, listen, build=False, command=script.job.command)
-    except KeyboardInterrupt:
-        raise stopped_following(number, again, target.site) from None
-    return Outcome(text=ending(status), result={**result, "state": status.state, "output": status.output})
+def _check_sweep(args: argparse.Namespace) -> None:
+    """Raise for options of a sweep that do not go together.
+
+    Raises:
+        ConfigError: a sweep is neither submitted nor written, or both; or `--out` without a sweep.
+    """
+    if args.sweep is None:
+        if args.out is not None:
+            raise ConfigError("`--out` is for `--sweep`", hint="write one script with `> FILE`", kind="usage")
+    elif bool(args.out) == args.submit:
+        given = "both were given" if args.submit else "neither was given"
+        raise ConfigError(
+            "`--sweep` needs either `--submit` or `--out DIR`",
+            evidence=[given],
+            hint="`--submit` submits the jobs; `--out DIR` writes their scripts to a folder",
+            kind="usage",
+        )
 
 
 def _take_modules_of_venv(args: argparse.Namespace) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from provision.commands.kernel.installed import kernels_of
 from provision.commands.shared.beneath import beneath_of
-from provision.commands.shared.command_line import command_line
 from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.on_modules import arch_of_modules, beneath_modules, make_on_modules, name_for_venv
 from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.parsers import command_line
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError
 from provision.jobs.environment_script import EnvironmentScript, in_container, in_environment, on_modules

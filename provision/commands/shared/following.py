@@ -5,23 +5,17 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from provision.commands.shared.built import is_loaded_by_users
-from provision.commands.shared.target import Target
-from provision.errors import CommandError, Interruption, JobError
-from provision.machine.probes.ask_scheduler import status
+from provision.errors import Interruption, JobError
 from provision.machine.programs.servers import node_name
 from provision.machine.root.store import Store
-from provision.machine.sharing.claims import describe_holder
-from provision.machine.sharing.locks import Waiting
-from provision.machine.submission.follow import Follower, follow, wait_until_seen
+from provision.machine.submission.follow import follow, wait_until_seen
 from provision.machine.submission.submit import remove_left_settings
 from provision.machine.terminal.console import say
-from provision.machine.terminal.progress_lines import Plain, listener
-from provision.model.event import Event, Listener
+from provision.machine.terminal.progress_lines import listener
+from provision.model.event import Event
 from provision.model.layout import EnvironmentId
-from provision.model.plan import Plan
 from provision.model.quoting import bash
 from provision.profile.site import Site
 from provision.schedulers import scheduler_for
@@ -96,39 +90,3 @@ def wait_for_result(site: Site, store: Store, status: JobStatus, path: Path, the
         hint=f"`{look}`, here and in a job, shows whether it is the same folder; if it is, the file system is late: "
         f"`provision job follow {status.job} --site {site.typed}` looks again",
     )
-
-
-def waiting_for(target: Target, plan: Plan, listen: Listener, site: str) -> Waiting:
-    """What a build shows while another run builds the same: who it is, and the steps that it carries out."""
-    followers: list[Follower] = []
-
-    def say(text: str) -> None:
-        listen(Event(kind="say", text=text))
-
-    plain = Plain(say=lambda line: say(f"  {line}"))
-
-    def waits(holder: dict[str, Any]) -> None:
-        say(waiting_text(plan, holder, site))
-        followers[:] = [Follower(Path(target.store.layout.events(plan.environment, str(holder.get("token")))))]
-
-    def looks() -> None:
-        for follower in followers:
-            for event in follower.events():
-                plain.listen(event)
-
-    def ended(job: str) -> bool | None:
-        scheduler = target.site.scheduler.name
-        try:
-            now = status(job, scheduler) if scheduler != "none" else None
-        except CommandError:
-            return None
-        return now.ended if now else None
-
-    return Waiting(waits=waits, looks=looks, says=say, ended=ended)
-
-
-def waiting_text(plan: Plan, holder: dict[str, Any], site: str) -> str:
-    """What to say while another run builds the same; the progress of a job can be followed."""
-    job = holder.get("job")
-    where = f"; `provision job follow {job} --site {shlex.quote(site)}` shows its progress" if job else ""
-    return f"waiting: {plan.environment} is being built by {describe_holder(holder)}{where}"

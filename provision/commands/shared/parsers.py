@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -175,3 +176,10 @@ def options_in(words: Sequence[str]) -> list[str]:
         for word in before
         if len(word) > 1 and word.startswith("-") and " " not in word and not NUMBER.match(word)
     ]
+
+
+def command_line(args: argparse.Namespace) -> str:
+    """The command that gave these arguments; the site is named even if it was the default."""
+    given = [word for word in args.given if word != "--json"]
+    site = [] if "--site" in options_in(given) else ["--site", args.site]
+    return shlex.join(["provision", *args.leaf.words, *site, *given])

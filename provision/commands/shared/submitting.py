@@ -1,57 +1,30 @@
-"""What a build is asked for, and what `build --submit` does for each arch before its job is submitted."""
+"""`build --submit`: the job of one arch, or of several, which are followed in one table; one that fails stops no other."""
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from provision.commands.shared.built import is_loaded_by_users, load_command
-from provision.commands.shared.following import waiting_for
-from provision.commands.shared.target import Target, make_target
-from provision.errors import StoreError
+from provision.commands.shared.following import follow_to_end, refuse_unseen
+from provision.commands.shared.order import Order, built_outcome, command_to_use, is_installed, show_plan
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import Target
+from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, Interruption, ProvisionError, StoreError
 from provision.jobs.build_job import BuildScript, build_script
-from provision.machine.configuration import shipped
 from provision.machine.sharing.claims import describe_holder
-from provision.machine.sharing.locks import Lock
+from provision.machine.submission.follow import FollowedJob, follow_all
 from provision.machine.submission.render_jobs import render_build_job
-from provision.machine.submission.submit import queued, submitter
-from provision.model.event import Listener
+from provision.machine.submission.submit import queued, remove_left_settings, submit, submitter
+from provision.machine.terminal.console import say
+from provision.machine.terminal.progress_lines import listeners
+from provision.model.layout import EnvironmentId
 from provision.model.plan import Plan
 from provision.model.problem import raise_problems
 from provision.planning.preflight import network_problems, place_problems
-from provision.profile.stack import BackendName
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """What `build` and `upgrade` build: the names of the site, arch, stack and backend, and how."""
-
-    site: str
-    arch: str | None
-    stack: str | None
-    backend: BackendName | None = None
-    account: str | None = None
-    publish: bool = True
-    rebuild: bool = False
-    wait: bool = True
-    """Whether to follow a job to its end, and to wait for another process that builds the same."""
-    verbose: bool = False
-
-    @property
-    def nothing_to_do(self) -> str:
-        """The sentence of a build that finds everything done."""
-        return f"nothing to do: {'built, proved and published' if self.publish else 'built and proved'}"
-
-    def read_target(self) -> Target:
-        """What the names mean.
-
-        Raises:
-            ConfigError: one of them does not exist, or its file has faults.
-        """
-        target = make_target(shipped.load_site(self.site), self.arch, self.stack, self.backend)
-        return dataclasses.replace(target, publish=self.publish, rebuild=self.rebuild)
+from provision.schedulers.status import JobStatus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,16 +57,6 @@ def prepare_job(order: Order) -> Prepared:
     return Prepared(target=target, plan=plan, job=job)
 
 
-def locked(order: Order, target: Target, plan: Plan, listen: Listener) -> contextlib.AbstractContextManager[Lock]:
-    """The lock of the plan's environment."""
-    return target.store.held(
-        Path(target.store.layout.lock(plan.environment)),
-        {"does": f"builds {plan.environment}"},
-        waiting_for(target, plan, listen, order.site),
-        wait=order.wait,
-    )
-
-
 def _refuse_second(target: Target, plan: Plan, site: str) -> None:
     """Refuse a second job for an environment that is being built: its nodes would wait, idle, for the first."""
     other = target.store.holder(Path(target.store.layout.lock(plan.environment)))
@@ -117,17 +80,136 @@ def _refuse_queued(job: BuildScript, plan: Plan, site: str) -> None:
         )
 
 
-def is_installed(plan: Plan) -> bool:
-    """Whether the packages, the largest part of the environment, are installed already."""
-    return any(step.name == "install" and step.action == "keep" for step in plan.steps)
+def submit_one(order: Order) -> Outcome:
+    """Submit the job of one arch, and follow it to its end.
+
+    Raises:
+        Interruption: as of `follow_to_end`.
+        ProvisionError: as of `prepare_job`, or the job failed.
+    """
+    prepared = prepare_job(order)
+    target, plan = prepared.target, prepared.plan
+    if prepared.job is None:
+        return built_outcome(target, plan, prepared.done)
+    show_plan(plan, target.expected_seconds(plan), verbose=order.verbose)
+    number = submit(prepared.job, target.store)
+    again = f"provision job follow {number} --site {target.site.typed}"
+    if not order.wait:
+        say(f"submitted job {number}; follow it: `{again}`")
+        return Outcome(
+            text=number, result={"job": number, "environment": str(plan.environment)}, exit_code=EXIT_JOB_LEFT
+        )
+    say(f"submitted job {number} for {plan.environment}")
+    status, name = follow_to_end(number, again, target.site, target.store, build=True)
+    # Another job may have finished the rebuild meanwhile, and this one its own plan of it.
+    if name in ("", str(plan.environment)):
+        refuse_unseen(target.site, target.store, plan.environment, status, publish=order.publish)
+    return built_outcome(target, plan, f"{'published' if order.publish else 'proved'} by job {number}")
 
 
-def command_to_use(target: Target, plan: Plan) -> str | None:
-    """The command that loads what the plan builds; None as of `load_command`."""
-    candidate = not target.publish and not is_published(target, plan)
-    return load_command(target.site, target.store, plan.environment, candidate=candidate)
+@dataclass(slots=True, kw_only=True)
+class Build:
+    """The build of one arch: the environment, its job, and what became of it."""
+
+    arch: str
+    environment: str | None = None
+    job: str | None = None
+    state: str = "refused"
+    use: str | None = None
+    error: ProvisionError | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON."""
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self) if field.name != "error"}
+        return {**fields, "error": self.error.to_dict() if self.error else None}
 
 
-def is_published(target: Target, plan: Plan) -> bool:
-    """Whether users load what the plan builds."""
-    return is_loaded_by_users(target.store, plan.environment)
+def submit_several(order: Order, archs: Sequence[str]) -> Outcome:
+    """Submit a job for each arch, and follow all of them to their ends.
+
+    Raises:
+        Interruption: the user stopped following; the jobs keep running.
+    """
+    return _outcome_of(build_in_jobs(order, archs))
+
+
+def build_in_jobs(order: Order, archs: Sequence[str]) -> list[Build]:
+    """Submit a job for each arch, follow all of them, and return what became of each.
+
+    Raises:
+        Interruption: as of `submit_several`.
+    """
+    builds: list[Build] = []
+    targets: dict[str, Target] = {}
+    for arch in archs:
+        build = Build(arch=arch)
+        builds.append(build)
+        try:
+            prepared = prepare_job(dataclasses.replace(order, arch=arch))
+            target, plan = prepared.target, prepared.plan
+            build.environment, build.use = str(plan.environment), command_to_use(target, plan)
+            if prepared.job is None:
+                build.state = "nothing to do"
+            else:
+                build.job, build.state = submit(prepared.job, target.store), "submitted"
+                targets[arch] = target
+                say(f"{arch}: submitted job {build.job} for {build.environment}")
+        except ProvisionError as error:
+            build.error = error
+            say(f"{arch}: refused: {error.message}")
+    if targets and order.wait:
+        _follow(order, builds, targets)
+    return builds
+
+
+def _follow(order: Order, builds: Sequence[Build], targets: dict[str, Target]) -> None:
+    submitted = [build for build in builds if build.job is not None]
+    site = next(iter(targets.values())).site
+    try:
+        with listeners() as listener_of:
+            followed = [
+                FollowedJob(
+                    build.job or "", site.scheduler.name, targets[build.arch].store, listener_of(build.arch), build=True
+                )
+                for build in submitted
+            ]
+            results = follow_all(followed)
+    except KeyboardInterrupt:
+        again = "; ".join(f"`provision job follow {build.job} --site {order.site}`" for build in submitted)
+        raise Interruption("stopped following the jobs, which keep running", hint=f"follow one: {again}") from None
+    finally:
+        for target in targets.values():
+            remove_left_settings(target.store, site.scheduler.name)
+    for build, job in zip(submitted, followed, strict=True):
+        build.error = results[job.job]
+        if build.error is None and build.environment:
+            env = EnvironmentId.parse(build.environment)
+            status = JobStatus(job=job.job, state="COMPLETED")
+            try:
+                refuse_unseen(site, job.store, env, status, publish=order.publish)
+            except ProvisionError as error:
+                build.error = error
+        build.state = "failed" if build.error else "published" if order.publish else "proved"
+
+
+def _outcome_of(builds: Sequence[Build]) -> Outcome:
+    """What became of each arch; the errors are shown whole, on stderr."""
+    for build in builds:
+        if build.error:
+            say("")
+            for line in build.error.to_lines():
+                say(f"{build.arch}: {line}" if line else "")
+    width = max(len(build.arch) for build in builds)
+    lines = [
+        f"{build.arch:<{width}}  {build.state}"
+        + (f", job {build.job}" if build.job else "")
+        + (f": {build.use}" if build.use and not build.error else "")
+        for build in builds
+    ]
+    failed = any(build.error for build in builds)
+    waiting = any(build.state == "submitted" for build in builds)
+    return Outcome(
+        text="\n".join(lines),
+        result={"builds": [build.to_dict() for build in builds]},
+        exit_code=EXIT_FAILED if failed else EXIT_JOB_LEFT if waiting else EXIT_OK,
+    )

@@ -7,14 +7,11 @@ import dataclasses
 from dataclasses import dataclass
 
 from provision.commands.shared.environments import read_store
+from provision.commands.shared.offer import choose_stack
 from provision.commands.shared.open_advisories import advisories_line
 from provision.knowledge.targets import require_known_target
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import is_file
-from provision.machine.files.tables import read_cells, read_combinations
-from provision.machine.probes.offer import offer_here, offer_of_profile
-from provision.machine.root.existing import existing
-from provision.machine.root.observe import needed_space, observe
 from provision.machine.root.store import Store
 from provision.model.estimate import backend_of, expected_seconds
 from provision.model.facts import Facts
@@ -22,18 +19,17 @@ from provision.model.plan import Plan
 from provision.model.problem import raise_problems
 from provision.model.request import Request
 from provision.model.space import Space
-from provision.planning.planner import make_plan
-from provision.planning.preflight import refuse_runtime
-from provision.planning.solver import Choice, Offer, choose
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import BackendName, Stack
-from provision.profile.wish import Wish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """What the options name, read."""
+    """What the options name, read.
+
+    Most verbs that read it neither look at this machine nor plan: the methods that do load what they need.
+    """
 
     site: Site
     arch: Arch
@@ -53,10 +49,15 @@ class Target:
 
     def observe(self) -> Facts:
         """The facts of this machine."""
+        from provision.machine.root.observe import observe
+
         return observe(self.site, self.arch, self.stack, self.store)
 
     def plan(self, request: Request, facts: Facts) -> Plan:
         """The plan for this request, given what is below the root."""
+        from provision.machine.root.existing import existing
+        from provision.planning.planner import make_plan
+
         return make_plan(request, facts, existing(self.store, self.stack.module))
 
     def own_files(self, typed_stack: str | None) -> tuple[str, ...]:
@@ -76,10 +77,14 @@ class Target:
 
     def needed(self, request: Request) -> Space:
         """The space that a build of this request needs below the root."""
+        from provision.machine.root.observe import needed_space
+
         return needed_space(self.store, request.stack, request.locks)
 
     def request(self, facts: Facts) -> Request:
         """The request, with the locks for the Python that was found."""
+        from provision.planning.preflight import refuse_runtime
+
         refuse_runtime(self.site)
         raise_problems(facts.problems)
         assert facts.python is not None  # a problem says so otherwise
@@ -139,21 +144,3 @@ def make_target(site: Site, arch: str | None, stack: str | None, backend: Backen
         chosen = dataclasses.replace(chosen, backend=backend)
     passed_over = choice.passed_over if choice else ()
     return Target(site=site, arch=found, stack=chosen, store=store, passed_over=passed_over)
-
-
-def offer_for(site: Site, arch: Arch) -> Offer:
-    """What an arch offers to a stack: this machine if it may be one of the site's, or else the profile alone."""
-    if site.modules.name != "none" and not is_file(site.modules.init or ""):
-        return offer_of_profile(arch)
-    minors = dict.fromkeys(minor for stack in shipped.stacks_with_versions() for minor in stack.pythons)
-    return offer_here(site, arch, tuple(minors))
-
-
-def choose_stack(site: Site, arch: Arch, wish: Wish) -> Choice:
-    """The stack that a stack with ranges means on this arch.
-
-    Raises:
-        PlanError: none works.
-    """
-    stacks = shipped.stacks_with_versions()
-    return choose(wish, stacks, offer_for(site, arch), read_combinations(), read_cells())

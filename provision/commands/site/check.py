@@ -7,10 +7,9 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
-from provision.commands.doctor import MARKS
 from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
-from provision.model.observation import Observation
+from provision.model.observation import MARKS, Observation
 from provision.wording import count
 
 

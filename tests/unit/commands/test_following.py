@@ -13,8 +13,9 @@ from parts.json_page import faults
 from parts.paths import REPOSITORY
 from parts.records import ENVIRONMENT, PROOF, put_published
 from provision.commands.shared import following
+from provision.commands.shared.carry_out import waiting_text
 from provision.commands.shared.environments import read_store
-from provision.commands.shared.following import stopped_following, waiting_text
+from provision.commands.shared.following import stopped_following
 from provision.machine.configuration.shipped import load_site
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store

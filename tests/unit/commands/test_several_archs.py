@@ -10,7 +10,7 @@ import pytest
 
 from golden_files import Words
 from parts.cli import call
-from provision.commands.shared import several
+from provision.commands.shared import submitting as several
 from provision.errors import PlanError
 
 Captured = pytest.CaptureFixture[str]

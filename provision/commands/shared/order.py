@@ -1,0 +1,75 @@
+"""What a build is asked for, and what is printed when it is done."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from provision.commands.shared.built import describe_built, is_loaded_by_users, load_command
+from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import Target, make_target
+from provision.machine.configuration import shipped
+from provision.machine.terminal.console import say
+from provision.model.plan import Plan
+from provision.planning.plan_text import plan_lines
+from provision.profile.stack import BackendName
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What `build` and `upgrade` build: the names of the site, arch, stack and backend, and how."""
+
+    site: str
+    arch: str | None
+    stack: str | None
+    backend: BackendName | None = None
+    account: str | None = None
+    publish: bool = True
+    rebuild: bool = False
+    wait: bool = True
+    """Whether to follow a job to its end, and to wait for another process that builds the same."""
+    verbose: bool = False
+
+    @property
+    def nothing_to_do(self) -> str:
+        """The sentence of a build that finds everything done."""
+        return f"nothing to do: {'built, proved and published' if self.publish else 'built and proved'}"
+
+    def read_target(self) -> Target:
+        """What the names mean.
+
+        Raises:
+            ConfigError: one of them does not exist, or its file has faults.
+        """
+        target = make_target(shipped.load_site(self.site), self.arch, self.stack, self.backend)
+        return dataclasses.replace(target, publish=self.publish, rebuild=self.rebuild)
+
+
+def is_installed(plan: Plan) -> bool:
+    """Whether the packages, the largest part of the environment, are installed already."""
+    return any(step.name == "install" and step.action == "keep" for step in plan.steps)
+
+
+def command_to_use(target: Target, plan: Plan) -> str | None:
+    """The command that loads what the plan builds; None as of `load_command`."""
+    candidate = not target.publish and not is_published(target, plan)
+    return load_command(target.site, target.store, plan.environment, candidate=candidate)
+
+
+def is_published(target: Target, plan: Plan) -> bool:
+    """Whether users load what the plan builds."""
+    return is_loaded_by_users(target.store, plan.environment)
+
+
+def built_outcome(target: Target, plan: Plan, what: str) -> Outcome:
+    """The outcome of a build; `what` was done. The text is the command that loads the environment."""
+    use, published = command_to_use(target, plan), is_published(target, plan)
+    result = describe_built(target.site, target.store, plan.environment, what, use=use, published=published)
+    return Outcome(text=use or "", result=result)
+
+
+def show_plan(plan: Plan, expected: Mapping[str, float], *, verbose: bool, replaced: str | None = None) -> None:
+    """Show the plan on stderr, before anything happens."""
+    for line in plan_lines(plan, expected=expected, verbose=verbose, replaced=replaced):
+        say(line)
