@@ -9,15 +9,17 @@ from typing import Any
 
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
+from provision.machine.configuration import shipped
+from provision.machine.configuration.search_path import known
+from provision.profile.extending import join, layer_of
+from provision.profile.provenance import nearest_source, read_sources, walk
+from provision.profile.site import retirement
 
 NO_SCHEDULER = "no scheduler"
 
 
 def run_list(args: argparse.Namespace) -> Outcome:
     """List the sites."""
-    from provision.machine.configuration.search_path import known
-    from provision.profile.site import retirement
-
     rows, wrong = [], []
     for name in known("sites"):
         try:
@@ -67,10 +69,6 @@ def values_of(name: str) -> list[dict[str, Any]]:
     Raises:
         ConfigError: there is no such profile, or it is not TOML.
     """
-    from provision.machine.configuration import shipped
-    from provision.profile.extending import join, layer_of
-    from provision.profile.provenance import nearest_source, read_sources, walk
-
     layers = shipped.profile_layers(name)
     documents = [data for data, _ in layers]
     data = join(documents)
@@ -89,8 +87,6 @@ def describe(name: str) -> dict[str, Any]:
     Raises:
         ConfigError: there is no such profile, or it is not TOML.
     """
-    from provision.machine.configuration import shipped
-
     data, path = shipped.load_profile(name)
     stack = data.get("stack")
     return {

@@ -8,16 +8,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.target import make_target
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
+from provision.jobs.build_job import build_batch
+from provision.knowledge.targets import require_known_target
+from provision.machine.configuration import shipped
 from provision.model.observation import MARKS, Observation
+from provision.profile.site import blank_paths, find_faults
 from provision.wording import count
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Check one profile, with the stack and the job of each arch."""
-    from provision.machine.configuration import shipped
-    from provision.profile.site import blank_paths, find_faults
-
     data, path = shipped.load_profile(args.site)
     blank = blank_paths(data)
     faults = find_faults(data, str(path), shipped.environment())
@@ -53,11 +55,6 @@ def _of(group: str, state: Any, message: str, hint: str | None = None) -> Observ
 
 def _parts(name: str) -> list[Observation]:
     """What the profile names: the stack of each arch with its locks, the CPU, and the job of a build."""
-    from provision.commands.shared.target import make_target
-    from provision.jobs.build_job import build_batch
-    from provision.knowledge.targets import require_known_target
-    from provision.machine.configuration import shipped
-
     site = shipped.load_site(name)
     observations = []
     for arch in site.archs:

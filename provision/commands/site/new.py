@@ -7,34 +7,46 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import archspec.cpu
 
 from provision.commands.shared.outcome import Outcome
 from provision.commands.site.browse import table
+from provision.commands.site.dialogue import Check, Dialogue, Draft, wrong_with
 from provision.errors import ConfigError
+from provision.knowledge.targets import require_known_target
+from provision.machine.configuration import shipped
 from provision.machine.configuration.parse_toml import parse
+from provision.machine.files.disk import exists, read_given, rewrite, write
+from provision.machine.probes.ask_scheduler import mpi_types, node_kinds
+from provision.machine.probes.login_node import modules_here, path_of_new_profile, today, values_here
 from provision.machine.terminal.console import can_ask, say
-from provision.wording import nearest, nearest_name
-
-if TYPE_CHECKING:
-    from provision.commands.site.dialogue import Check
-    from provision.planning.site_proposals import Surroundings
-    from provision.profile.blanks import Blank
+from provision.planning.site_proposals import Surroundings, kinds_by_name, propose, with_versions
+from provision.profile.blanks import (
+    LEAVE_OUT,
+    Blank,
+    blanks,
+    copy_arch,
+    faults_of_answer,
+    fill,
+    keep_archs,
+    own_sources,
+    unneeded,
+    with_archs,
+    words_of,
+)
+from provision.profile.patterns import NAME
+from provision.profile.provenance import walk
+from provision.profile.reader import VARIABLE
+from provision.profile.site import read_site
+from provision.wording import count, nearest, nearest_name
 
 TEMPLATE = "generic-slurm"
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Fill in the known values, ask for the others on a terminal, write the file, and list what is left."""
-    from provision.commands.site.dialogue import Dialogue, Draft, wrong_with
-    from provision.knowledge.targets import require_known_target
-    from provision.machine.configuration import shipped
-    from provision.machine.files.disk import exists, rewrite, write
-    from provision.machine.probes.login_node import path_of_new_profile, today
-    from provision.planning.site_proposals import with_versions
-    from provision.profile.blanks import blanks, faults_of_answer, fill, own_sources
-    from provision.wording import count
-
     _refuse_name(args.name)
 
     def complete(key: str, answer: str) -> str:
@@ -109,8 +121,6 @@ def _refuse_name(name: str) -> None:
     Raises:
         ConfigError: the name has other characters than those of a file's name.
     """
-    from provision.profile.patterns import NAME
-
     if NAME.fullmatch(name):
         return
     valid = re.sub(r"[^A-Za-z0-9_.+-]+", "-", name).strip("-_.+")
@@ -126,12 +136,6 @@ def _read_existing(path: Path, args: argparse.Namespace) -> tuple[str, list[str]
     Raises:
         ConfigError: it has no blanks and no arch is to be added, or an option asks for more than that.
     """
-    from provision.machine.configuration import shipped
-    from provision.machine.files.disk import read_given
-    from provision.planning.site_proposals import kinds_by_name
-    from provision.profile.blanks import blanks, copy_arch
-    from provision.profile.patterns import NAME
-
     data, _ = shipped.load_profile(str(path))
     text = read_given(str(path), "profile")
     archs, asked, typed = table(data, "archs"), blanks(text, parse), shlex.quote(args.name)
@@ -169,11 +173,6 @@ def _read_template(source: str, args: argparse.Namespace) -> tuple[str, list[str
     Raises:
         ConfigError: there is no such profile or arch, or the new site would replace one that comes with the tool.
     """
-    from provision.machine.configuration import shipped
-    from provision.machine.files.disk import exists, read_given
-    from provision.planning.site_proposals import kinds_by_name
-    from provision.profile.blanks import blanks, keep_archs, with_archs
-
     typed = shlex.quote(args.name)
     if args.source != args.name and exists(str(shipped.shipped_root() / "sites" / f"{args.name}.toml")):
         raise ConfigError(
@@ -198,8 +197,6 @@ def _read_template(source: str, args: argparse.Namespace) -> tuple[str, list[str
 
 def _other_nodes(seen: Surroundings, archs: Mapping[str, Any], typed: str) -> list[str]:
     """A line for each kind of node that no arch of the profile has, by their partitions."""
-    from provision.planning.site_proposals import kinds_by_name
-
     partitions = {table(table(archs, arch), "job").get("partition") for arch in archs}
     return [
         f"partition `{kind.partition}` has other nodes: `provision site new {typed} --arch {name}`"
@@ -250,8 +247,6 @@ def _refuse_filled(settings: Sequence[str], path: Path, data: Mapping[str, Any],
     Raises:
         ConfigError: the key has a value.
     """
-    from provision.profile.provenance import walk
-
     filled = {key for key, _ in walk(data)} - {blank.path for blank in asked}
     for setting in settings:
         key = setting.partition("=")[0]
@@ -263,10 +258,6 @@ def _take_proposals(
     asked: Sequence[Blank], answers: dict[str, str], gpu_archs: Sequence[str], seen: Surroundings, check: Check
 ) -> list[str]:
     """Add to the answers what this machine proposes, if it is right; returns the keys whose value is from this machine."""
-    from provision.commands.site.dialogue import wrong_with
-    from provision.planning.site_proposals import propose
-    from provision.profile.blanks import LEAVE_OUT, unneeded
-
     taken = []
     for key in (blank.path for blank in asked if blank.path not in answers):
         proposal = LEAVE_OUT if unneeded(key, answers) else propose(key, answers, gpu_archs, seen)
@@ -282,9 +273,6 @@ def _refuse_faults(filled: str, path: Path, name: str, origin: object, *, comple
     Raises:
         ConfigError: it has faults.
     """
-    from provision.machine.configuration import shipped
-    from provision.profile.site import read_site
-
     try:
         data = shipped.parse_profile(filled, str(path))
         if complete:
@@ -296,8 +284,6 @@ def _refuse_faults(filled: str, path: Path, name: str, origin: object, *, comple
 
 def _to_fill_in(left: Sequence[Blank]) -> list[str]:
     """The blanks that are left, with their questions."""
-    from provision.wording import count
-
     if not left:
         return []
     are = "is" if len(left) == 1 else "are"
@@ -307,11 +293,6 @@ def _to_fill_in(left: Sequence[Blank]) -> list[str]:
 
 def doubt(key: str, answer: str) -> str:
     """What may be wrong with an answer although a profile can have it: a file that is not here, a module without version."""
-    from provision.machine.configuration import shipped
-    from provision.machine.files.disk import exists
-    from provision.profile.blanks import LEAVE_OUT, words_of
-    from provision.profile.reader import VARIABLE
-
     if key.endswith(".modules") and (plain := [word for word in words_of(answer) if not re.search("/.*[0-9]", word)]):
         return f"`{plain[0]}` has no version: when the site changes its default, what was built does not load any more"
     if key not in ("modules.init", "modules.path") or answer == LEAVE_OUT:
@@ -325,12 +306,6 @@ def doubt(key: str, answer: str) -> str:
 
 def surroundings(keys: Sequence[str]) -> Surroundings:
     """What this machine shows of the site: its scheduler's nodes and its modules."""
-    import archspec.cpu
-
-    from provision.machine.probes.ask_scheduler import mpi_types, node_kinds
-    from provision.machine.probes.login_node import modules_here, values_here
-    from provision.planning.site_proposals import Surroundings
-
     if not keys:
         return Surroundings()
     return Surroundings(
