@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from provision.commands.shared.built import is_loaded_by_users
-from provision.errors import Interruption, JobError
+from provision.errors import Interruption, JobError, ProvisionError
 from provision.machine.programs.servers import node_name
 from provision.machine.root.store import Store
-from provision.machine.submission.follow import follow, wait_until_seen
+from provision.machine.submission.follow import FollowedJob, follow, follow_all, wait_until_seen
 from provision.machine.submission.submit import remove_left_settings
 from provision.machine.terminal.console import say
-from provision.machine.terminal.progress_lines import listener
+from provision.machine.terminal.progress_lines import listener, listeners
 from provision.model.event import Event
 from provision.model.layout import EnvironmentId
 from provision.model.quoting import bash
@@ -53,6 +53,25 @@ def follow_to_end(
         raise stopped_following(number, again, site) from None
     finally:
         remove_left_settings(store, site.scheduler.name)
+
+
+def follow_jobs(site: Site, stores: Mapping[str, Store], jobs: Mapping[str, str]) -> dict[str, ProvisionError | None]:
+    """Follow the jobs of several archs in one table, each in the store of its arch; the error of each arch, if there is one.
+
+    Raises:
+        Interruption: the user stopped following; the jobs keep running.
+    """
+    name = site.scheduler.name
+    try:
+        with listeners() as listener_of:
+            followed = [
+                FollowedJob(job, name, stores[arch], listener_of(arch), build=True) for arch, job in jobs.items()
+            ]
+            results = follow_all(followed)
+    except KeyboardInterrupt:
+        again = "; ".join(f"`provision job follow {job} --site {site.typed}`" for job in jobs.values())
+        raise Interruption("stopped following the jobs, which keep running", hint=f"follow one: {again}") from None
+    return {arch: results.get(job) for arch, job in jobs.items()}
 
 
 def refuse_unseen(site: Site, store: Store, env: EnvironmentId, status: JobStatus, *, publish: bool) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from provision.commands.shared.environments import find_environment, read_store
+from provision.commands.shared.following import follow_jobs
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.proving import (
     arch_of,
@@ -19,16 +20,15 @@ from provision.commands.shared.proving import (
     ranks_of,
     refuse_outside_job,
 )
-from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, ConfigError, Interruption, ProvisionError
+from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, ConfigError, ProvisionError
 from provision.jobs.build_job import proof_script
 from provision.machine.configuration import shipped
 from provision.machine.root.event_file import to_all, to_file
 from provision.machine.root.store import Store
-from provision.machine.submission.follow import FollowedJob, follow_all
 from provision.machine.submission.render_jobs import render_build_job
 from provision.machine.submission.submit import submit, submitter
 from provision.machine.terminal.console import say
-from provision.machine.terminal.progress_lines import listener, listeners, shown_step
+from provision.machine.terminal.progress_lines import listener, shown_step
 from provision.model.event import Event, Listener, error_event
 from provision.model.layout import EnvironmentId
 from provision.model.proof_result import ProofResult
@@ -166,22 +166,13 @@ def _in_jobs(args: argparse.Namespace, site: Site, store: Store, wanted: Sequenc
             one.job = jobs[arch]
     if not jobs or args.no_wait:
         return _outcome(wanted)
-    try:
-        with listeners() as listener_of:
-            followed = [
-                FollowedJob(number, site.scheduler.name, store, listener_of(arch), build=True)
-                for arch, number in jobs.items()
-            ]
-            results = follow_all(followed)
-    except KeyboardInterrupt:
-        again = "; ".join(f"`provision job follow {job} --site {args.site}`" for job in jobs.values())
-        raise Interruption("stopped following the jobs, which keep running", hint=f"follow one: {again}") from None
+    errors = follow_jobs(site, dict.fromkeys(jobs, store), jobs)
     for one in wanted:
         proofs = history_of(store, one.environment)
         if len(proofs) > len(one.earlier):
             one.proof = proofs[-1]
         if one.proof is None or not one.proof.verdict.passed:
-            one.error = results.get(one.job or "") or one.error
+            one.error = errors.get(one.arch) or one.error
     return _outcome(wanted)
 
 

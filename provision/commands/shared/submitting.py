@@ -8,18 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.commands.shared.following import follow_to_end, refuse_unseen
+from provision.commands.shared.following import follow_jobs, follow_to_end, refuse_unseen
 from provision.commands.shared.order import Order, built_outcome, command_to_use, is_installed, show_plan
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target
-from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, Interruption, ProvisionError, StoreError
+from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, ProvisionError, StoreError
 from provision.jobs.build_job import BuildScript, build_script
 from provision.machine.sharing.claims import describe_holder
-from provision.machine.submission.follow import FollowedJob, follow_all
 from provision.machine.submission.render_jobs import render_build_job
 from provision.machine.submission.submit import queued, remove_left_settings, submit, submitter
 from provision.machine.terminal.console import say
-from provision.machine.terminal.progress_lines import listeners
 from provision.model.layout import EnvironmentId
 from provision.model.plan import Plan
 from provision.model.problem import raise_problems
@@ -163,30 +161,21 @@ def build_in_jobs(order: Order, archs: Sequence[str]) -> list[Build]:
 
 
 def _follow(order: Order, builds: Sequence[Build], targets: dict[str, Target]) -> None:
-    submitted = [build for build in builds if build.job is not None]
     site = next(iter(targets.values())).site
+    stores = {arch: target.store for arch, target in targets.items()}
+    submitted = {build.arch: build for build in builds if build.job is not None}
     try:
-        with listeners() as listener_of:
-            followed = [
-                FollowedJob(
-                    build.job or "", site.scheduler.name, targets[build.arch].store, listener_of(build.arch), build=True
-                )
-                for build in submitted
-            ]
-            results = follow_all(followed)
-    except KeyboardInterrupt:
-        again = "; ".join(f"`provision job follow {build.job} --site {order.site}`" for build in submitted)
-        raise Interruption("stopped following the jobs, which keep running", hint=f"follow one: {again}") from None
+        errors = follow_jobs(site, stores, {arch: build.job or "" for arch, build in submitted.items()})
     finally:
-        for target in targets.values():
-            remove_left_settings(target.store, site.scheduler.name)
-    for build, job in zip(submitted, followed, strict=True):
-        build.error = results[job.job]
+        for store in stores.values():
+            remove_left_settings(store, site.scheduler.name)
+    for arch, build in submitted.items():
+        build.error = errors[arch]
         if build.error is None and build.environment:
             env = EnvironmentId.parse(build.environment)
-            status = JobStatus(job=job.job, state="COMPLETED")
+            status = JobStatus(job=build.job or "", state="COMPLETED")
             try:
-                refuse_unseen(site, job.store, env, status, publish=order.publish)
+                refuse_unseen(site, stores[arch], env, status, publish=order.publish)
             except ProvisionError as error:
                 build.error = error
         build.state = "failed" if build.error else "published" if order.publish else "proved"

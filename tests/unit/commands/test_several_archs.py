@@ -10,6 +10,7 @@ import pytest
 
 from golden_files import Words
 from parts.cli import call
+from provision.commands.shared import following
 from provision.commands.shared import submitting as several
 from provision.errors import PlanError
 
@@ -34,7 +35,7 @@ def prepared(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         if args.arch == "gpu":
             raise PlanError("there is no CUDA", hint="load it")
         plan = SimpleNamespace(environment=f"{args.arch}/tensorflow/2.15.1-0")
-        site = SimpleNamespace(scheduler=SimpleNamespace(name="slurm"))
+        site = SimpleNamespace(scheduler=SimpleNamespace(name="slurm"), typed="nersc-perlmutter")
         job = None if args.arch == "done" else f"job of {args.arch}"
         return SimpleNamespace(target=SimpleNamespace(store=tmp_path, site=site), plan=plan, job=job)
 
@@ -81,7 +82,9 @@ def test_jobs_that_are_left_running_have_an_exit_code_of_their_own(prepared: lis
 def test_what_becomes_of_each_job_is_the_result(
     prepared: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Captured, words: Words
 ) -> None:
-    monkeypatch.setattr(several, "follow_all", lambda jobs: {"1": None, "2": PlanError("job 2 failed", hint="read it")})
+    monkeypatch.setattr(
+        following, "follow_all", lambda jobs: {"1": None, "2": PlanError("job 2 failed", hint="read it")}
+    )
     assert call("build", *SITE, "--arch", "cpu", "--arch", "knl", "--submit") == 1
     out, err = capsys.readouterr()
     first, second = out.splitlines()
@@ -97,7 +100,7 @@ def test_ctrl_c_leaves_the_jobs_and_shows_how_to_follow_them(
     def interrupt(jobs: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(several, "follow_all", interrupt)
+    monkeypatch.setattr(following, "follow_all", interrupt)
     assert call("build", *SITE, "--arch", "cpu", "--arch", "knl", "--submit") == 130
     err = capsys.readouterr().err
     words("build", err)
