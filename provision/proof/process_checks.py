@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 from provision.model.verdict import Check, bad, good, judged
-from provision.proof.reports import Run, distinct_hosts, list_counts, list_values, quote_error
+from provision.proof.reports import Report, Run, distinct_hosts, list_counts, list_values, quote_error
 from provision.wording import count
 
 SHUTDOWN_ECHO = "Horovod has been shut down"
@@ -43,30 +43,23 @@ def check_missing_gpus(run: Run) -> Check | None:
     )
 
 
-def check_requested_devices(run: Run) -> Check | None:
-    """A failed check if the program ended because its strategy had another number of replicas: the cause comes first."""
-    for report in run.reports:
-        replicas = report.part("replicas")
-        asked, seen = replicas.integer("asked"), replicas.integer("in_sync")
-        if report.get("error") and asked != seen:
-            return _judge_replicas(asked, seen, list_values(replicas.values("devices")))
-    return None
+def check_replicas(run: Run) -> Check | None:
+    """There are as many replicas in sync as requested devices, each on its own device.
 
-
-def check_replicas(run: Run) -> Check:
-    """There are as many replicas in sync as requested devices, each on its own device."""
-    replicas, wanted = run.finished[0].part("replicas"), run.proof.devices
+    It comes before `reports`, because a program that gets too few ends with an error.
+    """
+    reported = [report.part("replicas") for report in run.reports if "replicas" in report.fields]
+    if not reported and not run.finished:
+        return None
+    replicas, wanted = reported[0] if reported else Report({}), run.proof.devices
     devices, in_sync = sorted(set(map(str, replicas.values("devices")))), replicas.integer("in_sync")
-    return _judge_replicas(wanted, len(devices) if in_sync == wanted else in_sync, list_values(devices))
-
-
-def _judge_replicas(wanted: int, seen: int, devices: str) -> Check:
+    seen = len(devices) if in_sync == wanted else in_sync
     return judged(
         "replicas",
         seen == wanted,
-        f"{wanted} replicas in sync: {devices}"
+        f"{wanted} replicas in sync: {list_values(devices)}"
         if seen == wanted
-        else f"expected {wanted} replicas in sync, each on its own device, seen {seen}: {devices}",
+        else f"expected {wanted} replicas in sync, each on its own device, seen {seen}: {list_values(devices)}",
         DEVICES_HINT,
     )
 

@@ -25,11 +25,9 @@ STALL_SHARE = 5
 Judge = Callable[[Run], Check | Sequence[Check] | None]
 """One question to the reports of a run, or several; None if the run has nothing to ask about."""
 
-OF_ALL: Sequence[Judge] = (processes.check_missing_gpus, processes.check_requested_devices, processes.check_reports)
-"""The checks of every proof, also if no process finished; all others would then only hide the cause."""
 ONE_WORLD: Sequence[Judge] = (
-    *(processes.check_ranks, processes.check_nodes, processes.check_versions),
-    processes.check_delivery,
+    *(processes.check_missing_gpus, processes.check_reports),
+    *(processes.check_ranks, processes.check_nodes, processes.check_versions, processes.check_delivery),
 )
 BETWEEN_RANKS: Sequence[Judge] = (
     exchange.check_allreduce,
@@ -57,7 +55,7 @@ class Strategy:
     """How one program is started, judged and named."""
 
     checks: Sequence[Judge]
-    """The checks of the processes that finished."""
+    """The checks in order. If no process finished, those up to `reports`: all others would then only hide the cause."""
     words: Callable[[Prove, str], str]
     """Who trained. The text is ` with a GPU each` if the processes used GPUs, else empty."""
     arguments: Callable[[Prove], tuple[str, ...]] = lambda _: ()
@@ -90,9 +88,11 @@ def judge(
         stalled=stalled,
     )
     checks: list[Check] = []
-    for ask in (*OF_ALL, *(strategy.checks if finished else ())):
+    for ask in strategy.checks:
         answer = ask(run)
         checks += [answer] if isinstance(answer, Check) else answer or ()
+        if ask is processes.check_reports and not finished:
+            break
     told = [
         check if check.passed else replace(check, hint=strategy.hints.get(check.name, check.hint)) for check in checks
     ]
@@ -144,9 +144,9 @@ STRATEGIES: Mapping[str, Strategy] = {
         arguments=lambda proof: ("--devices", str(proof.devices)),
         words=lambda proof, gpus: f"{proof.devices} {'GPUs' if gpus else 'replicas'} of one process",
         checks=(
+            processes.check_replicas,
             *ONE_WORLD,
             processes.check_gpus_of_replicas,
-            processes.check_replicas,
             exchange.check_allreduce,
             training.check_batch,
             training.check_weights,

@@ -48,7 +48,7 @@ EXCHANGE = "allreduce peers shards initial-weights"
         ("horovod_graph", f"{RANKS} {EXCHANGE} restart weights loss accuracy"),
         ("thorough", f"{RANKS} checks"),
         ("single", f"{RANKS} restart loss accuracy"),
-        ("mirrored", f"{RANKS} replicas allreduce batch weights restart loss accuracy"),
+        ("mirrored", f"replicas {RANKS} allreduce batch weights restart loss accuracy"),
         ("multiworker", f"{RANKS} communication {EXCHANGE} broadcast weights restart loss accuracy"),
     ],
 )

@@ -405,7 +405,7 @@ def test_a_requested_gpu_must_have_been_used() -> None:
 def test_too_many_or_too_few_processes_fail() -> None:
     twice = [one_process(), {**one_process(), "pid": 101}]
     assert failed_names(judged(twice, program="single"))[0] == "reports"
-    assert failed_names(judged([], program="single")) == ["reports"]
+    assert [failed_names(judged([], program=name)) for name in ("single", "mirrored")] == [["reports"]] * 2
     assert failed_names(judged(workers()[:1], program="multiworker"))[0] == "reports"
     alone = judged([one_process()], program="mirrored")
     assert failed_names(alone) == ["replicas", "allreduce", "batch", "weights"]
