@@ -20,8 +20,9 @@ def installed_packages(prefix: Path) -> frozenset[str]:
 
 
 def installed_versions(prefix: Path) -> tuple[tuple[str, str], ...]:
-    """The name and the version of each package below this prefix, sorted."""
-    return tuple(installed_in(prefix.glob("lib/python*/site-packages")).items())
+    """The name and the version of each package that is completely installed below this prefix, sorted."""
+    parts = (name.removesuffix(".dist-info").rpartition("-") for name in installed_packages(prefix))
+    return tuple(sorted((normalized(name), version) for name, _, version in parts))
 
 
 def installed_in(folders: Iterable[Path]) -> dict[str, str]:
