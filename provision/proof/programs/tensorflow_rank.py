@@ -14,7 +14,7 @@ import platform
 import random
 import sys
 
-from rank import mpi_library_version, seconds_since_start, take_gpu, thread_counts
+from rank import mpi_library_version, take_gpu, thread_counts
 from trial import Trial
 
 
@@ -67,7 +67,6 @@ def join_horovod(report, gpu):
 
 def take_devices(report, tf, gpu):
     """Take the threads and the GPU of this rank; with `gpu`, there must be one."""
-    report.fields["start_seconds"] = seconds_since_start()
     report.stage("devices")
     set_threads(report.fields, tf)
     visible = visible_gpus(tf)

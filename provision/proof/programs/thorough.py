@@ -23,7 +23,7 @@ import gradient_checks as gradients
 import graph_checks as graphs
 import keras_checks as keras
 from bench import Bench, Skip
-from rank import add_gpu_argument, run
+from rank import add_gpu_argument, run, seconds_since_start
 from tensorflow_rank import join_horovod
 
 # The checks in graphs come first: after a process has enabled version 2 behaviour, it no longer behaves like 1.15.
@@ -99,6 +99,7 @@ def prove(args, report):
     os.environ.setdefault("HOROVOD_STALL_CHECK_TIME_SECONDS", "10")
     os.environ.setdefault("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "30")
     np, tf, hvd = join_horovod(report, args.gpu)
+    fields["start_seconds"] = seconds_since_start()
     import horovod.tensorflow.keras as hvd_keras
 
     bench = Bench(np, tf, hvd, hvd_keras, args.seed, report)

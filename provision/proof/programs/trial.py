@@ -24,7 +24,7 @@ import os
 import sys
 import time
 
-from rank import add_gpu_argument, run
+from rank import add_gpu_argument, run, seconds_since_start
 
 # Long enough (4 MiB of float32) that MPI and NCCL use their rendezvous and segmented protocols, with which a broken
 # fabric shows. The short vector fits into the first packet.
@@ -97,6 +97,7 @@ class Trial:
         """The whole run, from the imports to the finished report; returns true if weights or restart went wrong."""
         args, report, fields = self.args, self.report, self.fields
         self.join()
+        fields["start_seconds"] = seconds_since_start()
         np = self.np
 
         report.stage("allreduce")
