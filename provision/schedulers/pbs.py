@@ -66,6 +66,9 @@ def directives(batch: Batch) -> tuple[Directive, ...]:
     chunk = [f"select={batch.nodes}"]
     if batch.constraint:
         chunk.append(batch.constraint)
+    # Where nodes are shared, a chunk has one CPU unless it names more (seen on OpenPBS), and its host one slot for mpirun.
+    if batch.cpus_per_rank and not batch.exclusive:
+        chunk += [f"ncpus={batch.cpus_per_rank * batch.ranks_per_node}", f"mpiprocs={batch.ranks_per_node}"]
     if batch.gpus_per_node and batch.scheduler.gpus != "none":
         chunk.append(f"ngpus={batch.gpus_per_node}")
     if batch.node_memory and batch.scheduler.memory == "per-node":

@@ -148,6 +148,15 @@ def test_each_ending_of_a_pbs_job_is_described(more: str, state: str, words: Wor
     words("job", ending(ended))
 
 
+def test_a_chunk_of_pbs_names_its_cpus_and_slots_where_nodes_are_shared() -> None:
+    """OpenPBS 23.06 gives a chunk without `ncpus` one CPU, and mpirun one slot of its host without `mpiprocs`."""
+    shared = dataclasses.replace(BATCH, exclusive=False, cpus_per_rank=8, ranks_per_node=4)
+    lines = [one.line for one in pbs.directives(shared)]
+    assert any(line.startswith("#PBS -l select=") and ":ncpus=32:mpiprocs=4" in line for line in lines)
+    whole = [one.line for one in pbs.directives(dataclasses.replace(shared, exclusive=True))]
+    assert not any("ncpus" in line for line in whole)
+
+
 def test_what_a_real_pbs_answers_is_understood() -> None:
     folder = RECORDED / "openpbs-23.06"
     found = {

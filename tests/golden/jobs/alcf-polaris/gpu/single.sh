@@ -3,7 +3,7 @@
 #PBS -o ./
 #PBS -j oe
 #PBS -l select=1:system=polaris
-#PBS -l place=scatter
+#PBS -l place=scatter:excl
 #PBS -l walltime=00:30:00
 #PBS -W umask=022
 #PBS -q debug
