@@ -65,6 +65,22 @@ def loss_of(weights, cells, labels):
     return sum(-math.log(max(scores(weights, one)[label], 1e-12)) for one, label in zip(cells, labels)) / len(labels)
 
 
+def restart(hvd, fields, weights, epoch, path):
+    """Continue with the weights that rank 0 saves and reads back, as the programs with a restart do."""
+    fields["restart"] = {"began_at": epoch}
+    if hvd.rank() == 0:
+        with open(path, "w") as file:
+            json.dump(weights, file)
+        fields["restart"].update(saved_at=epoch, saved_sha256=digest(weights))
+        with open(path) as file:
+            weights = json.load(file)
+    width = len(weights[0])
+    flat = hvd.broadcast([value for row in weights for value in row])
+    weights = [flat[at : at + width] for at in range(0, len(flat), width)]
+    fields["restart"]["began_sha256"] = digest(weights)
+    return weights
+
+
 def train(args, report):
     """From the imports to the finished report."""
     fields = report.fields
@@ -120,7 +136,9 @@ def train(args, report):
     flat = hvd.broadcast([value for row in weights for value in row])
     weights = [flat[at : at + width] for at in range(0, len(flat), width)]
     fields["loss_before"], fields["loss"], began = loss_of(weights, cells, labels), [], time.time()
-    for _ in range(args.epochs):
+    for epoch in range(args.epochs):
+        if epoch == max(1, args.epochs // 2):
+            weights = restart(hvd, fields, weights, epoch, os.path.join(args.out, "checkpoint.json"))
         for first in range(0, length, args.batch_size):
             batch = list(zip(cells, labels))[first : first + args.batch_size]
             gradient = [[0.0] * width for _ in range(CLASSES)]
