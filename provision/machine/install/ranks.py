@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from provision.errors import CommandError, ConfigError, ProofError
+from provision.knowledge.whole_numbers import whole_number
 from provision.launch.launchers import launch_argv, select_rank_environ
 from provision.launch.modules import activate_script, load_script
 from provision.machine.files.disk import read_json, write_json
@@ -118,6 +119,15 @@ class Ranks:
             raise failed_proof_error(verdict, result, proof, str(self.log))
         return proved
 
+    def _cpus(self, proof: Prove) -> int:
+        """The CPUs of a rank: the plan's, or a share of what this job has on a node if a person asked for fewer; 0: not given.
+
+        Slurm's srun refuses a step that is larger than its job.
+        """
+        here = whole_number(self.environ.get("SLURM_CPUS_ON_NODE", "")) or 0
+        fits = not here or proof.cpus_per_task * proof.ranks_per_node <= here
+        return proof.cpus_per_task if fits else max(1, here // proof.ranks_per_node)
+
     def _start(
         self, proof: Prove, arguments: tuple[str, ...], timeout_s: int
     ) -> tuple[tuple[str, ...], Result, list[dict[str, Any]]]:
@@ -135,7 +145,7 @@ class Ranks:
             ),
             nodes=proof.nodes,
             ranks_per_node=proof.ranks_per_node,
-            cpus=proof.cpus_per_task,
+            cpus=self._cpus(proof),
             environ=select_rank_environ(self.environ),
             mpiexec=proof.mpiexec,
         )
