@@ -18,7 +18,7 @@ sys.path.insert(0, str(REPOSITORY))
 
 from provision import __version__  # noqa: E402
 from provision.commands.options import COMMANDS  # noqa: E402
-from provision.commands.options.declare import Command, Option  # noqa: E402
+from provision.commands.options.declare import CommandOptions, Option  # noqa: E402
 from provision.commands.options.users import SHELLS  # noqa: E402
 from provision.commands.shared.help_text import PURPOSE  # noqa: E402
 from provision.lint.rules import RULES, WEIGHTS  # noqa: E402
@@ -97,7 +97,7 @@ def write_rules() -> str:
     )
 
 
-def own_options(command: Command) -> list[Option]:
+def own_options(command: CommandOptions) -> list[Option]:
     """The options of a command that not every command has."""
     return [option for option in command.options if not set(option.names) & set(COMMON)]
 
@@ -114,7 +114,7 @@ def describe_option(option: Option) -> str:
     return names if option.is_switch else f"{names} {'|'.join(option.choices) or option.word}"
 
 
-def synopsis(command: Command) -> str:
+def synopsis(command: CommandOptions) -> str:
     """The command with its arguments."""
     required = [describe_option(option) for option in own_options(command) if option.required]
     optional = ["[OPTIONS]"] if len(own_options(command)) > len(required) else []
@@ -122,7 +122,7 @@ def synopsis(command: Command) -> str:
     return " ".join(["provision", command.name, *required, *optional, *arguments])
 
 
-def rows_of(command: Command) -> list[tuple[str, str]]:
+def rows_of(command: CommandOptions) -> list[tuple[str, str]]:
     """What a command takes: each argument and option, and what it is for."""
     arguments = [(describe_argument(argument), argument.purpose) for argument in command.arguments]
     return [*arguments, *((describe_option(option), option.purpose) for option in own_options(command))]
@@ -131,7 +131,7 @@ def rows_of(command: Command) -> list[tuple[str, str]]:
 # Markdown
 
 
-def write_page(commands: tuple[Command, ...]) -> str:
+def write_page(commands: tuple[CommandOptions, ...]) -> str:
     """docs/reference/cli.md."""
     lines = [
         "# The command line",
@@ -165,7 +165,7 @@ def write_page(commands: tuple[Command, ...]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def common_rows(commands: tuple[Command, ...]) -> dict[str, str]:
+def common_rows(commands: tuple[CommandOptions, ...]) -> dict[str, str]:
     """The options that at least four commands have, and what they mean in most of these."""
     counts = Counter(row for command in commands for leaf in command.leaves for row in rows_of(leaf))
     return {word: purpose for (word, purpose), count in reversed(counts.most_common()) if count > 3}
@@ -190,7 +190,7 @@ def cell(text: str) -> str:
 # The manual page
 
 
-def write_manual(commands: tuple[Command, ...]) -> str:
+def write_manual(commands: tuple[CommandOptions, ...]) -> str:
     """man/provision.1, in the macros of man(7)."""
     lines = [
         '.\\" Written by tools/reference.py from provision/commands/options; do not edit.',

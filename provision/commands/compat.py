@@ -12,7 +12,7 @@ from provision.knowledge.combinations import Combinations
 from provision.knowledge.versions import release
 from provision.machine.configuration import shipped
 from provision.machine.files.tables import read_cells, read_combinations
-from provision.planning.solver import Offer, Verdict, judge_stack
+from provision.planning.solver import Fit, Offer, judge_stack
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -61,7 +61,7 @@ def _describe(offer: Offer) -> str:
     return f"{offer.source} {'; '.join(words)}"
 
 
-def _table(verdicts: list[Verdict]) -> list[str]:
+def _table(verdicts: list[Fit]) -> list[str]:
     """One line for each stack."""
     width = max((len(verdict.stack.name) for verdict in verdicts), default=0)
     lines = []

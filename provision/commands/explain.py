@@ -12,7 +12,7 @@ from typing import Any
 
 from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK, EXIT_UNKNOWN, ConfigError
-from provision.explain.conclude import Explanation, Finding
+from provision.explain.conclude import Explanation, FoundFailure
 from provision.machine.files.disk import is_file
 from provision.machine.programs.failed_program import explain_log, known_failures
 from provision.machine.programs.log_file import given_blocks
@@ -176,7 +176,7 @@ def _result(explanation: Explanation) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def _finding(finding: FoundFailure) -> dict[str, Any]:
     """One failure, or one harmless line."""
     return {
         "failure": finding.entry.id,

@@ -16,7 +16,7 @@ from provision.commands.shared.order import Order
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.submitting import build_in_jobs
 from provision.commands.shared.typos import refuse_unused
-from provision.commands.shared.upgrade_steps import Part, Step, find_parts, lock_paths, make_steps, say_steps
+from provision.commands.shared.upgrade_steps import Part, UpgradeStep, find_parts, lock_paths, make_steps, say_steps
 from provision.errors import EXIT_JOB_LEFT, ConfigError, ProvisionError, StoreError
 from provision.machine.configuration import shipped
 from provision.machine.configuration.shipped import use_locks
@@ -85,7 +85,7 @@ def _locks(args: argparse.Namespace, upgrades: Upgrades, parts: list[Part]) -> c
     return newer_locks(args.stack, locks, args.locks, kept)
 
 
-def _shown(args: argparse.Namespace, steps: list[Step]) -> Outcome:
+def _shown(args: argparse.Namespace, steps: list[UpgradeStep]) -> Outcome:
     say_steps(args, steps)
     needed = [step for step in steps if step.needed]
     text = f"{len(needed)} of {len(steps)} archs would change" if needed else NOTHING
@@ -130,7 +130,7 @@ def _upgrade(args: argparse.Namespace, site: Site, upgrades: Upgrades, parts: li
     return _published(args, site, upgrades.store, upgrades.publish(upgrade), steps)
 
 
-def _fetch(steps: list[Step]) -> None:
+def _fetch(steps: list[UpgradeStep]) -> None:
     """Download the newer packages, if the nodes that build have no network."""
     for step in steps:
         target, facts = step.part.target, step.part.facts
@@ -176,7 +176,7 @@ def _build(args: argparse.Namespace, archs: list[str]) -> tuple[dict[str, Provis
 
 
 def _refuse_unproved(
-    args: argparse.Namespace, steps: list[Step], proved: list[Step], errors: Mapping[str, ProvisionError]
+    args: argparse.Namespace, steps: list[UpgradeStep], proved: list[UpgradeStep], errors: Mapping[str, ProvisionError]
 ) -> None:
     """Raise: nothing is published, because not all archs are proved."""
     lost = [step.part.arch for step in steps if step not in proved]
@@ -198,7 +198,7 @@ def _refuse_unproved(
 
 
 def _published(
-    args: argparse.Namespace, site: Site, store: Store, done: list[Switched], steps: list[Step] | None = None
+    args: argparse.Namespace, site: Site, store: Store, done: list[Switched], steps: list[UpgradeStep] | None = None
 ) -> Outcome:
     """Run the hook of the site, and describe what users load."""
     lines = switched_lines(site, store, done)
@@ -244,7 +244,7 @@ def switched_lines(site: Site, store: Store, done: list[Switched]) -> list[str]:
 def _outcome(
     args: argparse.Namespace,
     state: str,
-    steps: list[Step],
+    steps: list[UpgradeStep],
     *,
     text: str,
     jobs: Mapping[str, str] | None = None,

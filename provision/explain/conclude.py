@@ -38,7 +38,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from provision.explain.known import LEVELS, Entry, Known
+from provision.explain.known import LEVELS, Known, KnownFailure
 
 if TYPE_CHECKING:
     from provision.explain.tracebacks import Traceback
@@ -58,10 +58,10 @@ PARTS = re.compile(r"`[^`]*`?|[^`]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class FoundFailure:
     """A failure that a log shows, with its deciding line."""
 
-    entry: Entry
+    entry: KnownFailure
     number: int
     text: str
     level: str
@@ -104,7 +104,7 @@ class Finding:
         """`sure`, `likely` or `guess`."""
         return "sure" if self.level == "cause" and self.alone else SURENESS.get(self.level, "guess")
 
-    def weaker(self, level: str) -> Finding:
+    def weaker(self, level: str) -> FoundFailure:
         """This finding with at most this level."""
         return replace(self, level=level) if LEVELS[level] < self.strength else self
 
@@ -115,7 +115,7 @@ class Explanation:
 
     verdict: str
     """`known`, `unknown` (it failed, and no entry says why) or `healthy`."""
-    findings: tuple[Finding, ...]
+    findings: tuple[FoundFailure, ...]
     """The causes, the likeliest first; of an unknown failure, what followed from it; of a healthy log, the lines that look
     worse than they are."""
     lines: tuple[tuple[int, str], ...]
@@ -133,7 +133,7 @@ class Explanation:
     """Whether it has many lines of a training."""
 
     @property
-    def known(self) -> Finding | None:
+    def known(self) -> FoundFailure | None:
         """The likeliest cause, if it is known."""
         return self.findings[0] if self.verdict == "known" else None
 
@@ -144,7 +144,7 @@ class Evidence:
 
     known: Known
     hide: Callable[[str], str]
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[FoundFailure] = field(default_factory=list)
     tracebacks: list[Traceback] = field(default_factory=list)
     errors: dict[str, tuple[int, int]] = field(default_factory=dict)
     """The number and strength of each line that looks like an error."""
@@ -201,13 +201,13 @@ def conclude(evidence: Evidence, *, failed: bool = False) -> Explanation:
     )
 
 
-def rank(findings: list[Finding]) -> list[Finding]:
+def rank(findings: list[FoundFailure]) -> list[FoundFailure]:
     """The findings, the likeliest first."""
     firm = [found.number for found in findings if found.level in ("cause", "error", "symptom", "report")]
     first, last = min(firm, default=0), max(firm, default=0)
     ends = min((found.number for found in findings if found.entry.id in ENDS), default=0)
 
-    def judge(found: Finding) -> Finding:
+    def judge(found: FoundFailure) -> FoundFailure:
         if found.level == "complaint" and 0 < first < found.number and not found.values.get("path", "").startswith("/"):
             return found.weaker("report")
         if found.level in ("complaint", "remark") and last - found.number > AFTER_PREAMBLE:
@@ -223,14 +223,14 @@ ENDS = ("time-limit", "preempted", "node-failed", "job-cancelled", "job-exceeded
 """The entries with which a scheduler ends a job."""
 
 
-def best_of_each(evidence: Evidence) -> Iterable[Finding]:
+def best_of_each(evidence: Evidence) -> Iterable[FoundFailure]:
     """Each failure once, with its best line: the strongest, then the first."""
     handled = {one.after.number: one for one in evidence.tracebacks if one.after and one.handled}
     causes = Counter(
         number for number, _ in {(one.number, one.entry.id) for one in evidence.findings if one.level == "cause"}
     )
     places = {one.number: str(one.own_frame) for one in evidence.tracebacks if one.own_frame}
-    best: dict[tuple[str, bool], Finding] = {}
+    best: dict[tuple[str, bool], FoundFailure] = {}
     for found in evidence.findings:
         if found.number in handled:  # the program tried another module, or the system refused what it then tried
             if "[Errno " in handled[found.number].text:
@@ -243,7 +243,7 @@ def best_of_each(evidence: Evidence) -> Iterable[Finding]:
     return best.values()
 
 
-def quoted(evidence: Evidence) -> Iterable[Finding]:
+def quoted(evidence: Evidence) -> Iterable[FoundFailure]:
     """What the tracebacks show that no entry explains."""
     explained = {
         found.number
@@ -264,7 +264,7 @@ def quoted(evidence: Evidence) -> Iterable[Finding]:
             name, level, values = blamed
             causes.add((name, values["text"]))
             entry = evidence.known.entry(name)
-            yield Finding(
+            yield FoundFailure(
                 entry=entry,
                 number=one.number,
                 text=evidence.hide(one.raw.strip())[:300],
@@ -273,15 +273,17 @@ def quoted(evidence: Evidence) -> Iterable[Finding]:
             )
 
 
-def last_words(evidence: Evidence, words: tuple[tuple[int, str], ...]) -> Finding:
+def last_words(evidence: Evidence, words: tuple[tuple[int, str], ...]) -> FoundFailure:
     """The last words of a program as a finding."""
     text = evidence.hide("; ".join(raw.strip("> \t*|!#") for _, raw in words))[:300]
     entry = evidence.known.entry("last-words")
     number, raw = words[-1]
-    return Finding(entry=entry, number=number, text=evidence.hide(raw)[:300], level=entry.level, values={"text": text})
+    return FoundFailure(
+        entry=entry, number=number, text=evidence.hide(raw)[:300], level=entry.level, values={"text": text}
+    )
 
 
-def _overcome(evidence: Evidence, causes: list[Finding]) -> bool:
+def _overcome(evidence: Evidence, causes: list[FoundFailure]) -> bool:
     """Whether what the log shows after its last failure excuses all failures."""
     if evidence.fatal or evidence.dead - {""}:
         return False
@@ -295,7 +297,7 @@ def _overcome(evidence: Evidence, causes: list[Finding]) -> bool:
     return not died and all(after > weak.get(found.level, after) for found in causes)
 
 
-def _lines(evidence: Evidence, causes: list[Finding]) -> tuple[tuple[int, str], ...]:
+def _lines(evidence: Evidence, causes: list[FoundFailure]) -> tuple[tuple[int, str], ...]:
     """The deciding line, the end of the first traceback, and the lines that look most like errors, in the order of the log."""
     shown = {found.number: found.text for found in causes}
     for one in evidence.tracebacks[:1]:

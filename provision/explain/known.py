@@ -81,7 +81,7 @@ TOKEN = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\{\d*,?\d*\}|[^\\]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class KnownFailure:
     """A known failure."""
 
     id: str
@@ -117,7 +117,7 @@ class Known:
                     raise ValueError(f"`{name}` is there twice")
                 self._blocks[name] = lines
                 self._patterns += [(name, line[7:]) for line in lines.split("\n") if line.startswith("match: ")]
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, KnownFailure] = {}
         self._compiled: dict[int, re.Pattern[str]] = {}
 
     @cached_property
@@ -148,9 +148,9 @@ class Known:
         ]
         return sorted(fitting, key=lambda number: (-self.specific(number), number))
 
-    def matches(self, text: str) -> list[tuple[int, Entry, re.Match[str]]]:
+    def matches(self, text: str) -> list[tuple[int, KnownFailure, re.Match[str]]]:
         """The entries that match a text, with the number of the first of their patterns that does, the longest first."""
-        found: dict[str, tuple[int, Entry, re.Match[str]]] = {}
+        found: dict[str, tuple[int, KnownFailure, re.Match[str]]] = {}
         for number in self.candidates(line_words(text)):
             entry = self.entry_of(number)
             if entry.id not in found and (match := self.pattern(number).search(text)):
@@ -161,7 +161,7 @@ class Known:
         """How much of a line a pattern requires: of two that match one line, the longer one says more about it."""
         return sum(map(len, self.words[number]))
 
-    def entry_of(self, number: int) -> Entry:
+    def entry_of(self, number: int) -> KnownFailure:
         """The entry of a pattern."""
         return self.entry(self._patterns[number][0])
 
@@ -171,7 +171,7 @@ class Known:
             self._compiled[number] = compile_pattern(self._patterns[number][1])
         return self._compiled[number]
 
-    def entry(self, name: str) -> Entry:
+    def entry(self, name: str) -> KnownFailure:
         """The entry with this ID."""
         if name not in self._entries:
             self._entries[name] = parse_entry(name, self._blocks[name])
@@ -183,12 +183,12 @@ class Known:
         return self._blocks.keys()
 
     @property
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[KnownFailure]:
         """All entries, in the order of the files."""
         return [self.entry(name) for name in self._blocks]
 
 
-def parse_entry(name: str, lines: str) -> Entry:
+def parse_entry(name: str, lines: str) -> KnownFailure:
     """One entry.
 
     Raises:
@@ -205,7 +205,7 @@ def parse_entry(name: str, lines: str) -> Entry:
     level = values["level"][0] if values["level"] else "cause"
     if level not in LEVELS and level not in OTHERS:
         raise ValueError(f"`{name}`: unknown level `{level}`")
-    return Entry(
+    return KnownFailure(
         id=name,
         level=level,
         warned=bool(values["warned"]),

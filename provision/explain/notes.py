@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from provision.explain.conclude import Evidence, Finding
-from provision.explain.known import LEVELS, Entry, Known
+from provision.explain.conclude import Evidence, FoundFailure
+from provision.explain.known import LEVELS, Known, KnownFailure
 from provision.explain.last_words import COMPLAINS, FEWEST_WORDS, MOST_ABOVE, is_refusal, last_words, only_failed, says
 from provision.explain.lines import ERROR, INFO, STATUS, WARNING, Line, is_code, read_line, read_text, severity
 from provision.explain.tracebacks import TracebackReader
@@ -71,7 +71,7 @@ class Notes:
         self._alone: list[tuple[int, str]] = []
         self._notice_at: dict[str, int] = {}
         """The last harmless line of each rank: a traceback below it belongs to it."""
-        self._waiting: dict[str, tuple[Finding, int]] = {}
+        self._waiting: dict[str, tuple[FoundFailure, int]] = {}
         """Reports of each rank whose text continues in the next lines."""
         self._opened: dict[str, int] = {}
         """The border that may begin a box, by rank."""
@@ -185,8 +185,8 @@ class Notes:
         return FOUND if hits else NOTHING
 
     def _choose(
-        self, matches: list[tuple[int, Entry, re.Match[str]]], serious: str, *, excused: bool
-    ) -> list[tuple[int, Entry, re.Match[str], str]]:
+        self, matches: list[tuple[int, KnownFailure, re.Match[str]]], serious: str, *, excused: bool
+    ) -> list[tuple[int, KnownFailure, re.Match[str], str]]:
         """The matches of a line that count, with their levels."""
         chosen = []
         for number, entry, match in matches:
@@ -215,7 +215,9 @@ class Notes:
         level = "consequence" if "consequence" in levels else max(levels, key=LEVELS.__getitem__)
         return [(*max(chosen, key=lambda one: (one[3] == level, one[1].id.startswith("system-")))[:3], level)]
 
-    def _note(self, line: Line, number: int, entry: Entry, match: re.Match[str], level: str, *, status: bool) -> None:
+    def _note(
+        self, line: Line, number: int, entry: KnownFailure, match: re.Match[str], level: str, *, status: bool
+    ) -> None:
         """Keep a finding."""
         evidence = self.evidence
         values = {name: evidence.hide(value.strip()) for name, value in match.groupdict().items() if value}
@@ -226,7 +228,7 @@ class Notes:
         text = self._show(line.raw, match[0])
         if level in ("report", "remark") and only_failed(self._known, values.get("reason", "")):
             level = "consequence"
-        found = Finding(
+        found = FoundFailure(
             entry=entry,
             number=line.number,
             text=text,
@@ -251,7 +253,7 @@ class Notes:
                 return
         self._keep(found)
 
-    def _keep(self, found: Finding) -> None:
+    def _keep(self, found: FoundFailure) -> None:
         """Keep a finding; of many of an entry the first ones, and any that is stronger."""
         self._kept[found.entry.id] += 1
         if found.level == "wait":  # it counts only in the last line

@@ -28,7 +28,7 @@ COLUMNS = ("run", "nodes", "tasks", "CPUs", "GPUs", "seconds", "images/s", "GPU 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class RecordedRun:
     """One run. `cpus` is for one task and `gpus` for one node. `seconds` is the training if reported, otherwise the whole run.
 
     `images_per_second` and `gpu_use` (a share, 0 to 1) are None if they were not recorded, and so are the version of TensorFlow,
@@ -60,12 +60,14 @@ class Run:
 class Point:
     """The best run on a number of workers; `efficiency` is the speed-up as a share of the ideal."""
 
-    run: Run
+    run: RecordedRun
     speed_up: float
     efficiency: float
 
 
-def read_run(name: str, record: Mapping[str, Any], report: Mapping[str, Any] | None, gpu_csv: str | None) -> Run:
+def read_run(
+    name: str, record: Mapping[str, Any], report: Mapping[str, Any] | None, gpu_csv: str | None
+) -> RecordedRun:
     """The run in a job's record, with the report of its training script and the lines of nvidia-smi.
 
     Raises:
@@ -93,7 +95,7 @@ def read_run(name: str, record: Mapping[str, Any], report: Mapping[str, Any] | N
 
     begin, end = _trained(name, reported)
     loads = [int(percent) for at, percent in UTILIZATION.findall(gpu_csv or "") if begin <= at[: len(end)] <= end]
-    return Run(
+    return RecordedRun(
         name=name,
         program=str(record.get("program", "")),
         nodes=int(number("nodes", record, at_least=1)),
@@ -131,7 +133,7 @@ def _trained(name: str, reported: Mapping[str, Any]) -> tuple[str, str]:
     return times[0], times[1]
 
 
-def points(runs: Sequence[Run]) -> tuple[Point, ...]:
+def points(runs: Sequence[RecordedRun]) -> tuple[Point, ...]:
     """The best run of each number of workers, fewest first, against the first.
 
     The speed is in images per second if every run has them. Otherwise it is one over the seconds, which assumes that all
@@ -139,7 +141,7 @@ def points(runs: Sequence[Run]) -> tuple[Point, ...]:
     """
     by_images = all(run.images_per_second for run in runs)
 
-    def speed(run: Run) -> float:
+    def speed(run: RecordedRun) -> float:
         return (run.images_per_second or 0) if by_images else 1 / run.seconds
 
     best = [
@@ -153,7 +155,7 @@ def points(runs: Sequence[Run]) -> tuple[Point, ...]:
     )
 
 
-def table(runs: Sequence[Run]) -> tuple[tuple[str, ...], ...]:
+def table(runs: Sequence[RecordedRun]) -> tuple[tuple[str, ...], ...]:
     """The rows below `COLUMNS`: every run, by workers and CPUs, with the speed-up of the best on each number of workers."""
     best = {point.run.name: point for point in points(runs)}
     rows = []
@@ -176,7 +178,7 @@ def table(runs: Sequence[Run]) -> tuple[tuple[str, ...], ...]:
     return tuple(rows)
 
 
-def notes(runs: Sequence[Run]) -> tuple[str, ...]:
+def notes(runs: Sequence[RecordedRun]) -> tuple[str, ...]:
     """Conclusions from the table, with what to do."""
     lines = []
     best = points(runs)
@@ -209,7 +211,7 @@ def notes(runs: Sequence[Run]) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def drawing(runs: Sequence[Run]) -> str:
+def drawing(runs: Sequence[RecordedRun]) -> str:
     """Speed-up over workers as SVG, with the ideal as a dashed line. All texts in it are numbers of ours."""
     best = points(runs)
     first, most = best[0].run.workers, best[-1].run.workers

@@ -10,7 +10,7 @@ from provision.knowledge.images import sees_no_gpu
 from provision.lint.job_script import JobScript
 from provision.lint.launch_rules import starts_several
 from provision.lint.rule import Found, error, warning
-from provision.lint.shell_lines import Command, Line, base
+from provision.lint.shell_lines import ShellCommand, ShellLine, base
 from provision.profile.site import Site
 
 # What puts the Python of an overlay on PATH.
@@ -30,7 +30,7 @@ HANDED_IN = re.compile(
 )
 
 
-def _starts(job: JobScript) -> list[tuple[Line, str]]:
+def _starts(job: JobScript) -> list[tuple[ShellLine, str]]:
     """The lines that start containers, with their variables replaced."""
     return [(line, job.filled(line.text)) for line in job.lines if STARTS.search(line.text)]
 
@@ -108,7 +108,7 @@ def container_env(job: JobScript) -> Found:
             yield (hiding or exported)[0]
 
 
-def _options(job: JobScript, command: Command) -> Iterator[str]:
+def _options(job: JobScript, command: ShellCommand) -> Iterator[str]:
     """The options of a container's program, up to the image; variables and arrays of the script are read."""
     place = next(index for index, word in enumerate(command.all_words) if base(word) in ("apptainer", "singularity"))
     takes_value, subcommand = False, False

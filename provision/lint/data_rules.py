@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from provision.knowledge.keras_files import TFDS, WEIGHTS
 from provision.lint.job_script import JobScript
 from provision.lint.rule import Found, Shown, advice, warning
-from provision.lint.syntax import Script, dotted, first_part, given, last, number_of, unpacks, value_of
-from provision.lint.training_script import Download, Training
+from provision.lint.syntax import ShellScript, dotted, first_part, given, last, number_of, unpacks, value_of
+from provision.lint.training_script import Download, TrainingProgram
 from provision.profile.site import Site
 
 MAKE_DATA = ("from_tensor_slices", "from_generator", "from_tensors", "TFRecordDataset", "TextLineDataset")
@@ -42,7 +42,7 @@ RANDOM = re.compile(r"(tf|tensorflow|np|numpy)\.random\.\w{1,40}")
 
 
 @warning("dataset-unused", "`{0}` is never used: `fit` in line {1} trains on other data", "`model.fit({0}, …)`")
-def dataset_unused(program: Training) -> Found:
+def dataset_unused(program: TrainingProgram) -> Found:
     """A data set that is never used."""
     script = program.script
     fits = [call for call in script.methods("fit") if call.args]
@@ -67,7 +67,7 @@ def dataset_unused(program: Training) -> Found:
     "`buffer_size` of TFRecordDataset is in bytes, and {0} bytes are too small a buffer",
     "use the size of some batches in bytes, such as `8 << 20`, or remove it",
 )
-def buffer_in_bytes(program: Training) -> Found:
+def buffer_in_bytes(program: TrainingProgram) -> Found:
     """A buffer size that was not meant in bytes."""
     for call in program.script.calls_of("TFRecordDataset"):
         size = number_of(given(call, "buffer_size"))
@@ -80,7 +80,7 @@ def buffer_in_bytes(program: Training) -> Found:
     "every rank reads the same data: nothing splits it by rank",
     "`dataset = dataset.shard(hvd.size(), hvd.rank())` before `shuffle` and `batch`",
 )
-def input_not_split(program: Training) -> Found:
+def input_not_split(program: TrainingProgram) -> Found:
     """Data that every rank of Horovod reads as a whole."""
     script, aliases = program.script, program.aliases
     trains = script.called & {"fit", "apply_gradients", "minimize", "fit_generator"}
@@ -100,7 +100,7 @@ def input_not_split(program: Training) -> Found:
         yield (made[0],)
 
 
-def _is_random(script: Script, call: ast.Call) -> bool:
+def _is_random(script: ShellScript, call: ast.Call) -> bool:
     """Whether a data set is made of random numbers, as benchmarks do: then there is nothing to split."""
     if last(call) not in ("from_tensor_slices", "from_tensors") or not call.args:
         return False
@@ -110,7 +110,7 @@ def _is_random(script: Script, call: ast.Call) -> bool:
     return all(isinstance(value, ast.Call) and RANDOM.fullmatch(dotted(value.func)) for value in values)
 
 
-def _by_size(node: ast.expr, script: Script) -> bool:
+def _by_size(node: ast.expr, script: ShellScript) -> bool:
     """Whether a value depends on the number of ranks."""
     names = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
     return any(
@@ -118,7 +118,7 @@ def _by_size(node: ast.expr, script: Script) -> bool:
     )
 
 
-def _for_something_else(script: Script, call: ast.Call) -> bool:
+def _for_something_else(script: ShellScript, call: ast.Call) -> bool:
     """Whether the rank or the number of ranks is used for a learning rate, a GPU, a condition or a text."""
     inner: ast.AST = call
     for outer in script.around(call):
@@ -150,7 +150,7 @@ def _for_something_else(script: Script, call: ast.Call) -> bool:
     "compute nodes of `{0}` do not reach the internet: this fetches {1} unless it is already in a folder that the job reads",
     "run `{2}` once on {3}",
 )
-def downloads_on_nodes(program: Training, site: Site, script: JobScript | None) -> Found:
+def downloads_on_nodes(program: TrainingProgram, site: Site, script: JobScript | None) -> Found:
     """Data or weights that are fetched on nodes without internet."""
     proxied = {name.lower() for name in script.variables} & {"http_proxy", "https_proxy"} if script else set()
     where = site.network.where_to_download or "a machine with internet"
@@ -167,12 +167,12 @@ def fetch_command(download: Download, site: Site) -> str:
     return f"provision data fetch {download.name} --site {site.name}" if download.name else download.fetch
 
 
-def downloads(script: Script) -> tuple[Download, ...]:
+def downloads(script: ShellScript) -> tuple[Download, ...]:
     """What the script fetches from the internet, unless it is in a cache."""
     return tuple(sorted(_downloads(script)))
 
 
-def _downloads(script: Script) -> Iterator[Download]:
+def _downloads(script: ShellScript) -> Iterator[Download]:
     for call in script.calls:
         name, path, line = last(call), dotted(call.func), call.lineno
         dataset = DATASETS.fullmatch(path)
@@ -207,12 +207,12 @@ def _named(name: str) -> str | None:
     return None if re.search("fashion_mnist|MobileNet|InceptionResNet", name) else name
 
 
-def _imported(script: Script, name: str) -> bool:
+def _imported(script: ShellScript, name: str) -> bool:
     imports = (node for node in script.of(ast.ImportFrom) if "applications" in (node.module or ""))
     return any(alias.name == name for node in imports for alias in node.names)
 
 
-def _address(script: Script, node: ast.expr | None) -> bool:
+def _address(script: ShellScript, node: ast.expr | None) -> bool:
     """Whether a value is an address on the internet, as far as it is written in the script."""
     sources = script.sources(start) if (start := first_part(node)) else ()
     return any(re.match("(https?|ftp)://", str(value_of(first_part(source)) or "")) for source in sources)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from provision.lint.rule import Found, error, warning
-from provision.lint.syntax import TRAINS, Script, arguments, dotted, given, last
-from provision.lint.training_script import Training
+from provision.lint.syntax import TRAINS, ShellScript, arguments, dotted, given, last
+from provision.lint.training_script import TrainingProgram
 
 WRAPPERS = {
     *("DistributedOptimizer", "DistributedGradientTape", "DistributedAdasumOptimizer", "PartialDistributedOptimizer"),
@@ -29,7 +29,7 @@ LOGS = (*SUMMARIES, "TensorBoard", "CSVLogger")
 OF_MODEL = ("model", "saver", "checkpoint", "ckpt", "net")
 
 
-def _import_of_whole(program: Training) -> int | None:
+def _import_of_whole(program: TrainingProgram) -> int | None:
     """The line that imports Horovod for TensorFlow, if every part of a program that trains was read."""
     trains = program.horovod and program.called & set(TRAINS)
     if not trains or not program.script.runs or not program.is_whole:
@@ -39,13 +39,13 @@ def _import_of_whole(program: Training) -> int | None:
     return min(program.aliases.values(), default=1) if of_tensorflow else None
 
 
-def _of_horovod(program: Training) -> list[ast.Attribute]:
+def _of_horovod(program: TrainingProgram) -> list[ast.Attribute]:
     """What the script uses of Horovod."""
     return [node for node in program.script.of(ast.Attribute) if getattr(node.value, "id", "") in program.aliases]
 
 
 @error("horovod-not-initialised", "Horovod is imported but never initialised", "call `hvd.init()` first")
-def horovod_not_initialised(program: Training) -> Found:
+def horovod_not_initialised(program: TrainingProgram) -> Found:
     """Horovod without `hvd.init()`."""
     line = _import_of_whole(program)
     used = {node.attr for node in _of_horovod(program)} & (FUNCTIONS | WRAPPERS | BROADCASTS)
@@ -58,7 +58,7 @@ def horovod_not_initialised(program: Training) -> Found:
     "Horovod is imported, but no optimizer or tape is wrapped, so each rank trains alone",
     "`opt = hvd.DistributedOptimizer(opt)`, or `tape = hvd.DistributedGradientTape(tape)`",
 )
-def not_distributed(program: Training) -> Found:
+def not_distributed(program: TrainingProgram) -> Found:
     """Horovod without a wrapped optimizer or tape."""
     line = _import_of_whole(program)
     if line and not program.called & WRAPPERS:
@@ -70,7 +70,7 @@ def not_distributed(program: Training) -> Found:
     "the first weights are not broadcast, so the ranks start from different weights",
     "use `hvd.callbacks.BroadcastGlobalVariablesCallback(0)`, the hook of that name, or `broadcast_variables`",
 )
-def no_broadcast(program: Training) -> Found:
+def no_broadcast(program: TrainingProgram) -> Found:
     """Horovod without a broadcast of the first weights."""
     line = _import_of_whole(program)
     if line and not program.called & BROADCASTS:
@@ -78,7 +78,7 @@ def no_broadcast(program: Training) -> Found:
 
 
 @error("never-called", "`{0}` is a function, not a number", "`{0}()`")
-def never_called(program: Training) -> Found:
+def never_called(program: TrainingProgram) -> Found:
     """`hvd.rank` instead of `hvd.rank()`."""
     script = program.script
     passed = {id(node) for call in script.calls for node in (call.func, *arguments(call))}
@@ -89,7 +89,7 @@ def never_called(program: Training) -> Found:
 
 
 @warning("slurm-number-in-horovod", "`{0}` is {1}", "`hvd.{2}()`")
-def slurm_number_in_horovod(program: Training) -> Found:
+def slurm_number_in_horovod(program: TrainingProgram) -> Found:
     """A rank of Slurm in a script with Horovod."""
     for node in program.script.of(ast.Constant) if program.aliases else ():
         if isinstance(node.value, str) and node.value in SLURM_NUMBERS:
@@ -103,7 +103,7 @@ def slurm_number_in_horovod(program: Training) -> Found:
     "`hvd` is used but never imported: `NameError`",
     "`import horovod.tensorflow.keras as hvd`, or `horovod.tensorflow` without Keras, then `hvd.init()`",
 )
-def horovod_not_imported(program: Training) -> Found:
+def horovod_not_imported(program: TrainingProgram) -> Found:
     """`hvd` that is never imported."""
     script = program.script
     if "hvd" not in script.bound and not any(alias.name == "*" for alias in script.of(ast.alias)):
@@ -116,7 +116,7 @@ def horovod_not_imported(program: Training) -> Found:
     "`local_rank()` counts the ranks of one node, but `size()` those of all nodes: on more nodes, some data are read by nobody",
     "`shard(hvd.size(), hvd.rank())`",
 )
-def shard_by_local_rank(program: Training) -> Found:
+def shard_by_local_rank(program: TrainingProgram) -> Found:
     """Data that are split by the local rank into as many parts as there are ranks on all nodes."""
     script = program.script
     for call in script.methods("shard"):
@@ -129,7 +129,7 @@ def shard_by_local_rank(program: Training) -> Found:
 # Who writes
 
 
-def _written_by_all(program: Training) -> list[ast.Call]:
+def _written_by_all(program: TrainingProgram) -> list[ast.Call]:
     """The calls by which every rank of a script with Horovod writes a file of training, as far as it can be seen."""
     script = program.script
     if not program.aliases or program.modules & {"torch", "pytorch_lightning", "mxnet"}:
@@ -147,7 +147,7 @@ def _written_by_all(program: Training) -> list[ast.Call]:
 @warning(
     "all-ranks-write", "every rank runs this `{0}`, so all ranks write the same files", "{1} only `if hvd.rank() == 0:`"
 )
-def all_ranks_write(program: Training) -> Found:
+def all_ranks_write(program: TrainingProgram) -> Found:
     """Summaries and logs that every rank writes."""
     for call in _written_by_all(program):
         if last(call) in LOGS:
@@ -159,7 +159,7 @@ def all_ranks_write(program: Training) -> Found:
     "every rank runs this `{0}`, so all ranks write the same files and damage them",
     "{1} only `if hvd.rank() == 0:`",
 )
-def all_ranks_save(program: Training) -> Found:
+def all_ranks_save(program: TrainingProgram) -> Found:
     """Checkpoints or models that every rank writes."""
     for call in _written_by_all(program):
         if last(call) not in LOGS:
@@ -171,7 +171,7 @@ def all_ranks_save(program: Training) -> Found:
     "every rank has this `checkpoint_dir`, so all ranks write the same files and damage them",
     '`checkpoint_dir="…" if hvd.rank() == 0 else None`',
 )
-def all_ranks_save_in_session(program: Training) -> Found:
+def all_ranks_save_in_session(program: TrainingProgram) -> Found:
     """A monitored session with a folder for checkpoints that does not depend on the rank."""
     script = program.script
     for call in script.calls_of("MonitoredTrainingSession") if program.aliases else ():
@@ -196,7 +196,7 @@ def _writes(call: ast.Call) -> bool:
     return saves or name in ("save_weights", "save_model")
 
 
-def _for_some_ranks(script: Script, call: ast.Call) -> bool:
+def _for_some_ranks(script: ShellScript, call: ast.Call) -> bool:
     """Whether a value is given to a name that is read on some ranks only: `saver = …`, then `if hvd.rank() == 0: use(saver)`."""
     match script.parents.get(id(call)):
         case ast.Return() | ast.Assign(targets=[ast.Attribute(), *_]):

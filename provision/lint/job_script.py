@@ -14,7 +14,7 @@ from functools import cached_property
 from provision.knowledge.whole_numbers import whole_number
 from provision.lint.directive_options import read_options
 from provision.lint.imports import parse
-from provision.lint.shell_lines import ASSIGNMENT, SHELLS, Command, Line, base, read_commands, read_lines
+from provision.lint.shell_lines import ASSIGNMENT, SHELLS, ShellCommand, ShellLine, base, read_commands, read_lines
 from provision.profile.scheduler import SchedulerName
 
 PREFIXES: dict[str, SchedulerName] = {"#SBATCH": "slurm", "#PBS": "pbs", "#COBALT": "cobalt"}
@@ -22,12 +22,12 @@ PREFIXES: dict[str, SchedulerName] = {"#SBATCH": "slurm", "#PBS": "pbs", "#COBAL
 FOLDERS = ("PWD", "SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "COBALT_STARTDIR")
 VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?::?-([^${}]*))?\})")
 PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
-TOP = Line(number=1, text="")
+TOP = ShellLine(number=1, text="")
 """The place of what the whole script lacks."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting(Line):
+class Setting(ShellLine):
     """The line that sets an option in a directive, or a variable, and the value."""
 
     value: str
@@ -39,7 +39,7 @@ class Start:
     """A Python program that the script starts: its path with the known variables replaced, and the command."""
 
     path: str
-    command: Command
+    command: ShellCommand
 
 
 @dataclass(kw_only=True)
@@ -52,12 +52,12 @@ class JobScript:
     interpreter: str = ""
     """The name of the program behind `#!`, such as `bash`; empty if the first line does not name one."""
     options: dict[str, Setting] = field(default_factory=dict)
-    hetjob: Line | None = None
+    hetjob: ShellLine | None = None
     """Where the second component of a heterogeneous job begins. The options are those of the first."""
-    late: list[Line] = field(default_factory=list)
-    comments: list[Line] = field(default_factory=list)
-    lines: list[Line] = field(default_factory=list)
-    commands: list[Command] = field(default_factory=list)
+    late: list[ShellLine] = field(default_factory=list)
+    comments: list[ShellLine] = field(default_factory=list)
+    lines: list[ShellLine] = field(default_factory=list)
+    commands: list[ShellCommand] = field(default_factory=list)
     variables: dict[str, Setting] = field(default_factory=dict)
 
     @property
@@ -78,7 +78,7 @@ class JobScript:
         """The value of the first of these options that the script has."""
         return next((self.options[key].value for key in keys if key in self.options), None)
 
-    def line_of(self, *keys: str) -> Line:
+    def line_of(self, *keys: str) -> ShellLine:
         """The line of the first of these options that the script has, or its first line if it has none of them."""
         return next((self.options[key] for key in keys if key in self.options), TOP)
 
@@ -124,18 +124,18 @@ class JobScript:
         by_option = any(key.startswith("gpus") for key in self.options) or "gpu" in (self.value("gres") or "")
         return self.gpus > 0 or by_launcher or by_option
 
-    def is_indented(self, line: Line) -> bool:
+    def is_indented(self, line: ShellLine) -> bool:
         """Whether white space stands before this line."""
         return self.text.split("\n")[line.number - 1][:1].isspace()
 
     @cached_property
-    def launches(self) -> tuple[Command, ...]:
+    def launches(self) -> tuple[ShellCommand, ...]:
         """The commands that start ranks, one of each line."""
         last_first = (command for command in reversed(self.commands) if command.launcher)
         return tuple(reversed({command.line.number: command for command in last_first}.values()))
 
     @cached_property
-    def modules(self) -> tuple[tuple[Line, str], ...]:
+    def modules(self) -> tuple[tuple[ShellLine, str], ...]:
         """Every module that the script loads, with its line."""
         return tuple((command.line, name) for command in self.commands for name in loaded_by(command.plain))
 
@@ -201,7 +201,7 @@ def _below(folder: str, path: str) -> str:
     return folder if path == "." else f"{folder.rstrip('/')}/{path}"
 
 
-def _program(command: Command) -> str | None:
+def _program(command: ShellCommand) -> str | None:
     """The Python file that a command starts."""
     words = command.words
     for index, word in enumerate(words):
@@ -262,7 +262,7 @@ def _read_by_cobalt(text: str) -> int:
     return next((number for number, line in enumerate(lines) if number and not line.startswith("#COBALT ")), len(lines))
 
 
-def _assign(script: JobScript, line: Line) -> None:
+def _assign(script: JobScript, line: ShellLine) -> None:
     words = line.words
     exported = words[:1] == ("export",) or words[:2] == ("declare", "-x")
     if words[:1] == ("setenv",) and len(words) == 3:

@@ -9,8 +9,8 @@ from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import OMP
 from provision.lint.job_script import JobScript
 from provision.lint.rule import Found, error, warning
-from provision.lint.shell_lines import Command
-from provision.lint.training_script import Training
+from provision.lint.shell_lines import ShellCommand
+from provision.lint.training_script import TrainingProgram
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 
@@ -77,7 +77,7 @@ def export_none(job: JobScript) -> Found:
     "this runs on the service node, whose CPU differs: TensorFlow fails with `Illegal instruction`",
     "put `aprun -n 1 -N 1` before the command",
 )
-def on_service_node(job: JobScript, site: Site, training: Training | None) -> Found:
+def on_service_node(job: JobScript, site: Site, training: TrainingProgram | None) -> Found:
     """A program that runs on the service node instead of a compute node."""
     launched = {launch.line.number for launch in job.launches}
     others = site.scheduler.script_on != "service-node" or (training is not None and not training.uses_tensorflow)
@@ -109,7 +109,7 @@ def ranks(job: JobScript) -> Found:
             yield launch.line, why, given[0].strip().replace(given[1], str(wanted))
 
 
-def starts_several(job: JobScript, command: Command) -> bool:
+def starts_several(job: JobScript, command: ShellCommand) -> bool:
     """Whether a launcher certainly starts more than one rank of a command."""
     if not command.launcher or "array" in job.options:
         return False
@@ -127,7 +127,7 @@ def starts_several(job: JobScript, command: Command) -> bool:
     return launcher in ("srun", "mpirun", "mpiexec") and job.scheduler == "slurm" and tasks > 1
 
 
-def _of_site(job: JobScript, archs: Sequence[Arch]) -> tuple[str, list[Command], list[Command]]:
+def _of_site(job: JobScript, archs: Sequence[Arch]) -> tuple[str, list[ShellCommand], list[ShellCommand]]:
     """The launcher of all these archs, and the lines that start ranks: by the MPI of the site, and by another one."""
     names = {arch.launcher.name for arch in archs}
     name = next(iter(names), "")
@@ -151,7 +151,7 @@ def other_launcher(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found
         yield launch.line, launch.launcher, site.name, PROGRAMS.get(name, (name,))[0]
 
 
-def _pals_launches(job: JobScript, archs: Sequence[Arch]) -> list[Command]:
+def _pals_launches(job: JobScript, archs: Sequence[Arch]) -> list[ShellCommand]:
     """The lines that start several ranks by PALS, whose defaults place and bind them wrongly."""
     name, own, _ = _of_site(job, archs)
     several = [launch for launch in own if int(option(launch.text, "-np?", "[ =]?") or 0) > 1 and _is_python(launch)]
@@ -161,7 +161,7 @@ def _pals_launches(job: JobScript, archs: Sequence[Arch]) -> list[Command]:
 PLACED = r"(--?(ppn|hosts?|hostfile|rankfile)|-N)\b"
 
 
-def _is_python(launch: Command) -> bool:
+def _is_python(launch: ShellCommand) -> bool:
     """Whether a launcher starts Python, whose TensorFlow has threads: other programs may want one CPU for each rank."""
     return re.search(r"python|\.py\b", launch.text) is not None
 

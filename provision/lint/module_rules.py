@@ -10,7 +10,7 @@ from provision.knowledge.toolchains import mixture
 from provision.knowledge.versions import release
 from provision.lint.job_script import JobScript, loaded_by
 from provision.lint.rule import Found, advice, error, warning
-from provision.lint.shell_lines import Line
+from provision.lint.shell_lines import ShellLine
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 
@@ -26,7 +26,7 @@ SWAPS = (("swap",), ("switch",))
 PYTHONS = re.compile(r"(cray-)?python|tensorflow|conda|anaconda", re.IGNORECASE)
 
 
-def _first(job: JobScript) -> Line | None:
+def _first(job: JobScript) -> ShellLine | None:
     """The line of the first module."""
     return next((line for line, _ in job.modules), None)
 
@@ -184,7 +184,7 @@ def horovod_build_fails(job: JobScript) -> Found:
             yield line, "of today, which this installs" if newest else ".".join(map(str, version))
 
 
-def _pip_horovod(job: JobScript) -> Iterator[tuple[Line, str]]:
+def _pip_horovod(job: JobScript) -> Iterator[tuple[ShellLine, str]]:
     """The commands by which pip compiles Horovod."""
     texts = ((command, " ".join(command.words)[:4096]) for command in job.commands)
     yield from ((command.line, text) for command, text in texts if PIP_HOROVOD.search(text))

@@ -9,10 +9,10 @@ from provision.launch.rank_threads import INTER, INTRA
 from provision.lint.job_script import TOP, JobScript, Start
 from provision.lint.launch_rules import option
 from provision.lint.rule import Found, Shown, error, warning
-from provision.lint.shell_lines import Command, Line
+from provision.lint.shell_lines import ShellCommand, ShellLine
 from provision.lint.syntax import is_environ, value_of
 from provision.lint.together_rules import WRITTEN
-from provision.lint.training_script import Training
+from provision.lint.training_script import TrainingProgram
 from provision.profile.arch import Arch
 
 ALONE = "without a launcher this starts one process, which trains alone"
@@ -27,7 +27,7 @@ def _launched(start: Start | None) -> bool:
     return start is None or start.command.launcher != "" or start.command.all_words[0].startswith("$")
 
 
-def _by_mpi(job: JobScript) -> list[Command]:
+def _by_mpi(job: JobScript) -> list[ShellCommand]:
     """The lines that start ranks without srun and without Horovod's own launcher."""
     return [launch for launch in job.launches if launch.launcher in ("mpirun", "mpiexec", "aprun")]
 
@@ -37,7 +37,7 @@ def _by_mpi(job: JobScript) -> list[Command]:
     "SLURM_PROCID is 0 in every process that {0} starts",
     "start the ranks with srun, or use the number of MPI or Horovod: `hvd.rank()`",
 )
-def slurm_number(job: JobScript, training: Training | None) -> Found:
+def slurm_number(job: JobScript, training: TrainingProgram | None) -> Found:
     """`SLURM_PROCID` under a launcher that is not srun."""
     texts = training.script.texts if training else {}
     lines = [line for line in job.lines if re.search(r"SLURM_(PROCID|LOCALID)", line.text)]
@@ -45,11 +45,11 @@ def slurm_number(job: JobScript, training: Training | None) -> Found:
         for name in sorted({"SLURM_PROCID", "SLURM_LOCALID"} & set(texts))[-1:]:
             yield Shown(texts[name], launch.line.text), launch.launcher
         if lines:
-            yield Line(number=lines[0].number, text=f"{launch.launcher} …"), launch.launcher
+            yield ShellLine(number=lines[0].number, text=f"{launch.launcher} …"), launch.launcher
 
 
 @warning("threads-unread", "neither TensorFlow nor `{0}` reads `{1}`", "{2}")
-def threads_unread(job: JobScript, program: Training) -> Found:
+def threads_unread(job: JobScript, program: TrainingProgram) -> Found:
     """Thread numbers that the training script does not read."""
     written = any(WRITTEN.match(line.text) for line in job.comments)  # by us, for programs that read them and others
     names = [name for name in (INTER, INTRA) if name in job.variables and not written]
@@ -67,21 +67,21 @@ def threads_unread(job: JobScript, program: Training) -> Found:
     "MirroredStrategy is one process, but the job has {0} tasks, each of which takes all GPUs",
     "`--nodes=1` and `--ntasks=1`",
 )
-def mirrored_tasks(job: JobScript, program: Training, start: Start | None) -> Found:
+def mirrored_tasks(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """MirroredStrategy in several tasks."""
     if program.mirrored and (job.tasks or 1) > 1 and _launched(start):
         yield job.line_of("ntasks", "ntasks-per-node", "nodes"), job.tasks
 
 
 @warning("mirrored-nodes", "MirroredStrategy uses the GPUs of one node only", "`--nodes=1`")
-def mirrored_nodes(job: JobScript, program: Training, start: Start | None) -> Found:
+def mirrored_nodes(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """MirroredStrategy on several nodes, of which it uses one."""
     if program.mirrored and job.nodes > 1 and not ((job.tasks or 1) > 1 and _launched(start)):
         yield (job.line_of("ntasks", "ntasks-per-node", "nodes"),)
 
 
 @error("horovod-tasks", "one task, but {0} GPUs: Horovod uses one GPU per task", "{1}")
-def horovod_tasks(job: JobScript, program: Training, start: Start | None) -> Found:
+def horovod_tasks(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """Horovod with one task and several GPUs."""
     command = start.command if start else None
     # Its number of ranks may be another one than that of the tasks.
@@ -99,7 +99,7 @@ def horovod_tasks(job: JobScript, program: Training, start: Start | None) -> Fou
     "the job has {0}, but {1}",
     "{2}",
 )
-def no_launcher(job: JobScript, program: Training, start: Start | None) -> Found:
+def no_launcher(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """A script for several ranks that is started without a launcher."""
     together = program.horovod or program.multiworker_by_slurm
     several = (job.tasks or 1) > 1 or job.nodes > 1
@@ -118,7 +118,7 @@ def no_launcher(job: JobScript, program: Training, start: Start | None) -> Found
     "SlurmClusterResolver reads SLURM_STEP_NUM_TASKS, which only srun sets",
     "`srun python …`",
 )
-def multiworker_launcher(job: JobScript, program: Training) -> Found:
+def multiworker_launcher(job: JobScript, program: TrainingProgram) -> Found:
     """MultiWorkerMirroredStrategy that asks Slurm for its workers without srun."""
     others, by_srun = _by_mpi(job), any(launch.launcher == "srun" for launch in job.launches)
     if program.multiworker_by_slurm and not by_srun and (others or (job.tasks or 1) == 1):
@@ -130,7 +130,7 @@ def multiworker_launcher(job: JobScript, program: Training) -> Found:
     "the workers use gRPC, which a proxy blocks: they would hang",
     "before it, `unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY grpc_proxy all_proxy`",
 )
-def proxies(job: JobScript, program: Training) -> Found:
+def proxies(job: JobScript, program: TrainingProgram) -> Found:
     """Proxies that block the gRPC of MultiWorkerMirroredStrategy."""
     unset = {word for command in job.commands if command.name == "unset" for word in command.words[1:]}
     avoided = {"http_proxy", "https_proxy"} <= unset or {"no_proxy", "NO_PROXY"} & set(job.variables)
@@ -138,7 +138,7 @@ def proxies(job: JobScript, program: Training) -> Found:
         yield (next((launch.line for launch in job.launches if launch.launcher == "srun"), TOP),)
 
 
-def _by_local_rank(program: Training) -> int | None:
+def _by_local_rank(program: TrainingProgram) -> int | None:
     """The first line that takes a GPU from a list with `local_rank()` or SLURM_LOCALID, without counting the GPUs."""
     lines = []
     for node in program.script.of(ast.Subscript):
@@ -155,7 +155,7 @@ def _by_local_rank(program: Training) -> int | None:
     "each task sees only one GPU, number 0, so all tasks but the first fail with IndexError",
     "`gpus[hvd.local_rank() if len(gpus) > 1 else 0]`",
 )
-def gpu_by_local_rank(job: JobScript, program: Training) -> Found:
+def gpu_by_local_rank(job: JobScript, program: TrainingProgram) -> Found:
     """A GPU chosen by local rank if each task sees one GPU."""
     line = _by_local_rank(program)
     bound = "none" not in (job.value("gpu-bind") or "") and "--gpu-bind=none" not in job.text
@@ -184,7 +184,7 @@ def mpirun_gpus(job: JobScript) -> Found:
     "each of the {0} ranks of a node sees all GPUs, and takes the memory of all",
     "`tf.config.set_visible_devices(gpus[hvd.local_rank()], 'GPU')` before the first use of a GPU",
 )
-def gpu_not_pinned(job: JobScript, program: Training, start: Start | None, archs: tuple[Arch, ...]) -> Found:
+def gpu_not_pinned(job: JobScript, program: TrainingProgram, start: Start | None, archs: tuple[Arch, ...]) -> Found:
     """Ranks that share the GPUs of a node, in a program that chooses none."""
     if start is None or not start.command.launcher or not program.horovod or not program.is_whole:
         return
@@ -208,7 +208,7 @@ def gpu_not_pinned(job: JobScript, program: Training, start: Start | None, archs
     "{0} tasks on {1} GPUs of a node: line {2} of `{3}` takes one GPU for each task, and the last tasks find none",
     "`--ntasks-per-node={1}`",
 )
-def tasks_per_gpu(job: JobScript, program: Training) -> Found:
+def tasks_per_gpu(job: JobScript, program: TrainingProgram) -> Found:
     """More tasks than GPUs, if each task takes its own."""
     line, each = _by_local_rank(program), job.line_of("ntasks-per-node", "tasks-per-node")
     if line and each is not TOP and 0 < job.gpus < job.ranks_per_node:
@@ -220,7 +220,7 @@ def tasks_per_gpu(job: JobScript, program: Training) -> Found:
     "`{0}` uses one GPU, but the job requests {1}, and TensorFlow fills the memory of all",
     "request one GPU, or use `tf.distribute.MirroredStrategy()`",
 )
-def one_of_many_gpus(job: JobScript, program: Training) -> Found:
+def one_of_many_gpus(job: JobScript, program: TrainingProgram) -> Found:
     """Several GPUs for a script that uses one."""
     libraries = {"mpi4py", "torch", "dask", "ray", "deepspeed", "mesh_tensorflow", "ml_comm", "jax"}
     several = program.horovod or program.modules & libraries or any(name.endswith("Strategy") for name in program.names)

@@ -9,8 +9,8 @@ import ast
 import re
 
 from provision.lint.rule import Found, warning
-from provision.lint.syntax import Script, given, last, value_of
-from provision.lint.training_script import Training
+from provision.lint.syntax import ShellScript, given, last, value_of
+from provision.lint.training_script import TrainingProgram
 
 # Names of functions that read or look, of what a script writes, and of what it reads.
 LOOKS = re.compile(
@@ -31,7 +31,7 @@ OPTIONS = re.compile(r"add_argument|add_option|option|DEFINE_\w+", re.IGNORECASE
     "`{0}` is on the node and is lost after the job",
     'write to a folder below `os.environ["PROVISION_OUTPUT"]`',
 )
-def node_local_output(program: Training) -> Found:
+def node_local_output(program: TrainingProgram) -> Found:
     """Output below /tmp, which is lost after the job."""
     script = program.script
     if script.modules & {"unittest", "pytest", "absl.testing"} or "TestCase" in script.names:
@@ -43,7 +43,7 @@ def node_local_output(program: Training) -> Found:
                 yield node, node.value[:100]
 
 
-def _is_read(script: Script, path: ast.Constant, text: str) -> bool:
+def _is_read(script: ShellScript, path: ast.Constant, text: str) -> bool:
     """Whether the nearest name that shows it is one of something that is read: data, a cache, a file that exists already."""
     inner: ast.AST = path
     for outer in script.around(path):

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 from provision.lint import Finding, Weight
-from provision.lint.shell_lines import Line
+from provision.lint.shell_lines import ShellLine
 
 Subject = Literal["job", "job and site", "program", "program and site", "job and program"]
 Found = Iterator[tuple[Any, ...]]
@@ -110,7 +110,7 @@ def _found(rule: Rule, given: Mapping[str, Any]) -> Iterator[Finding]:
         return
     for place, *said in rule.check(*values):
         line, text = place if isinstance(place, Shown) else (place, None)
-        if isinstance(line, Line):
+        if isinstance(line, ShellLine):
             file, number, shown = given["job"].name, line.number, line.text
         else:
             training = given["program"]

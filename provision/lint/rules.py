@@ -33,33 +33,33 @@ from provision.lint.data_rules import downloads
 from provision.lint.imports import parse
 from provision.lint.job_script import JobScript, Start
 from provision.lint.rule import RULES, find
-from provision.lint.syntax import Script
-from provision.lint.training_script import Training
+from provision.lint.syntax import ShellScript
+from provision.lint.training_script import TrainingProgram
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 
 __all__ = ["RULES", "WEIGHTS", "count_rules", "lint_job", "lint_program", "read_training"]
 
 
-def read_training(text: str, file: str, beside: Mapping[str, str] | None = None) -> Training:
+def read_training(text: str, file: str, beside: Mapping[str, str] | None = None) -> TrainingProgram:
     """The training script in this text. A text that is not Python 3 is a script with one finding.
 
     `beside` are the texts of the modules that it imports from its folder, by their paths.
     """
     tree = parse(text)
     trees = {path: parse(other) for path, other in beside.items()} if beside and isinstance(tree, ast.Module) else {}
-    script = Script(tree if isinstance(tree, ast.Module) else ast.Module([], []))
-    modules = {path: Script(other) for path, other in trees.items() if isinstance(other, ast.Module)}
+    script = ShellScript(tree if isinstance(tree, ast.Module) else ast.Module([], []))
+    modules = {path: ShellScript(other) for path, other in trees.items() if isinstance(other, ast.Module)}
     error = None if isinstance(tree, ast.Module) else tree
     lines = tuple(text.splitlines())
-    return Training(
+    return TrainingProgram(
         file=file, source=lines, scripts={file: script, **modules}, error=error, downloads=downloads(script)
     )
 
 
 def lint_job(
     script: JobScript,
-    training: Training | None,
+    training: TrainingProgram | None,
     site: Site | None,
     arch: Arch | None,
     start: Start | None = None,
@@ -86,7 +86,7 @@ def lint_job(
 
 
 def lint_program(
-    training: Training, site: Site | None, script: JobScript | None = None, arch: Arch | None = None
+    training: TrainingProgram, site: Site | None, script: JobScript | None = None, arch: Arch | None = None
 ) -> tuple[Finding, ...]:
     """What is wrong in a training script, whatever job starts it."""
     given = {"program": training, "site": site, "script": script, "named": arch}

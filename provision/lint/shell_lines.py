@@ -36,7 +36,7 @@ DEEPEST = 5
 
 
 @dataclass(frozen=True, kw_only=True)
-class Line:
+class ShellLine:
     """A logical line: continuations joined, comments removed, split into words (a comment line has none)."""
 
     number: int
@@ -47,13 +47,13 @@ class Line:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Command:
+class ShellCommand:
     """A simple command: its words without assignments and keywords, and what it is in.
 
     `within` are the words before `bash -c` of the command that starts it, for example those of a launcher and a container.
     """
 
-    line: Line
+    line: ShellLine
     words: tuple[str, ...]
     within: tuple[str, ...] = ()
     ends_with: str = ""
@@ -106,7 +106,7 @@ def base(word: str) -> str:
     return word.rsplit("/", 1)[-1]
 
 
-def read_lines(text: str) -> Iterator[Line]:
+def read_lines(text: str) -> Iterator[ShellLine]:
     """The logical lines of a script, in order."""
     text = text.replace("\r\n", "\n")
     place, number = 0, 1
@@ -121,7 +121,7 @@ def read_lines(text: str) -> Iterator[Line]:
                 words.append(_unquoted(token[0]))
                 glued = glued or re.search(r"\\\n[^\\]", QUOTED.sub(_kept, token[0])) is not None
         whole = text[start:place]
-        yield Line(number=number, text=whole.replace("\\\n", " ").strip(), words=tuple(words), glued=glued)
+        yield ShellLine(number=number, text=whole.replace("\\\n", " ").strip(), words=tuple(words), glued=glued)
         number += whole.count("\n")
         document = HERE_DOCUMENT.search(whole[:10_000]) if words else None
         # The text of a here-document is no command unless a shell reads it.
@@ -146,12 +146,12 @@ def _unquoted(word: str) -> str:
     return QUOTED.sub(without_quotes, FOLDER.sub("$PWD", word))
 
 
-def read_commands(line: Line) -> Iterator[Command]:
+def read_commands(line: ShellLine) -> Iterator[ShellCommand]:
     """The simple commands of a line, also those that it gives to `bash -c`."""
     yield from _commands(line, line.words, (), DEEPEST)
 
 
-def _commands(line: Line, words: Sequence[str], within: tuple[str, ...], depth: int) -> Iterator[Command]:
+def _commands(line: ShellLine, words: Sequence[str], within: tuple[str, ...], depth: int) -> Iterator[ShellCommand]:
     simple: list[str] = []
     for word in (*words, ";"):
         if not word or not set(";&|(){}").issuperset(word):
@@ -164,7 +164,9 @@ def _commands(line: Line, words: Sequence[str], within: tuple[str, ...], depth: 
         simple = []
 
 
-def _descend(line: Line, words: tuple[str, ...], within: tuple[str, ...], ends: str, depth: int) -> Iterator[Command]:
+def _descend(
+    line: ShellLine, words: tuple[str, ...], within: tuple[str, ...], ends: str, depth: int
+) -> Iterator[ShellCommand]:
     """A command, or the commands in the text that it gives to a shell."""
     for index, word in enumerate(words[:-1] if depth else ()):
         options = iter(enumerate(words[index + 1 :], index + 1)) if base(word) in SHELLS else iter(())
@@ -181,4 +183,4 @@ def _descend(line: Line, words: tuple[str, ...], within: tuple[str, ...], ends: 
         for inner in read_lines(" ".join(words[1:])):
             yield from _commands(line, inner.words, within, depth - 1)
         return
-    yield Command(line=line, words=words, within=within, ends_with=ends)
+    yield ShellCommand(line=line, words=words, within=within, ends_with=ends)

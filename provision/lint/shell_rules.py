@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from provision.lint.job_script import JobScript
 from provision.lint.rule import Found, advice, error, warning
-from provision.lint.shell_lines import Command, Line
+from provision.lint.shell_lines import ShellCommand, ShellLine
 
 BLANK = re.compile(
     r"<[A-Za-z][A-Za-z0-9 _-]*>|\bNetID\b|\bnn[XxYyKk]{2,}k\b|\b[Yy][Oo][Uu][Rr][_-][A-Za-z_]+|\bCHANGE_?ME\b|\bTODO\b|\bXXX+\b"
@@ -46,7 +46,7 @@ FOLDERS_OF_NODE = re.compile(r"/tmp(/|$)|/dev/shm(/|$)|/local/scratch(/|$)|\$\{?
 def line_ends(job: JobScript) -> Found:
     """Line ends of Windows."""
     if "\r\n" in job.text:
-        yield Line(number=job.text[: job.text.index("\r\n")].count("\n") + 1, text=""), job.name
+        yield ShellLine(number=job.text[: job.text.index("\r\n")].count("\n") + 1, text=""), job.name
 
 
 @error(
@@ -57,7 +57,7 @@ def line_ends(job: JobScript) -> Found:
 def no_interpreter(job: JobScript) -> Found:
     """A first line without `#!`."""
     if job.scheduler == "slurm" and not job.text.startswith("#!"):
-        yield (Line(number=1, text=job.text.split("\n", 1)[0].strip()),)
+        yield (ShellLine(number=1, text=job.text.split("\n", 1)[0].strip()),)
 
 
 @error("blank", "`{0}` is a placeholder", "replace it with your value")
@@ -182,7 +182,7 @@ def no_wait(job: JobScript) -> Found:
             yield (behind[-1].line,)
 
 
-def _continues(command: Command, later: Sequence[Command]) -> bool:
+def _continues(command: ShellCommand, later: Sequence[ShellCommand]) -> bool:
     """Whether a command runs beside others in one `bash -c`, which does not end before the last of them."""
     beside = (other for other in later if other.within and other.line is command.line)
     return bool(command.within) and any(other.ends_with != "&" for other in beside)

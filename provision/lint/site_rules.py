@@ -11,8 +11,8 @@ from provision.lint.arch_choice import features, queues_of, unknown_features, un
 from provision.lint.directive_options import write_directive
 from provision.lint.job_script import TOP, JobScript
 from provision.lint.rule import Found, Shown, advice, error, warning
-from provision.lint.shell_lines import Command
-from provision.lint.training_script import Training
+from provision.lint.shell_lines import ShellCommand
+from provision.lint.training_script import TrainingProgram
 from provision.model.shape import Shape
 from provision.profile.arch import Arch
 from provision.profile.job import Job
@@ -219,7 +219,7 @@ def gpu_partition(job: JobScript, site: Site) -> Found:
 
 @warning("no-gpus-requested", "the nodes have GPUs, but the job requests none, so its programs see none", "{0}")
 def no_gpus_requested(
-    job: JobScript, site: Site, archs: tuple[Arch, ...], named: Arch | None, training: Training | None
+    job: JobScript, site: Site, archs: tuple[Arch, ...], named: Arch | None, training: TrainingProgram | None
 ) -> Found:
     """Nodes with GPUs in a job that requests none."""
     partition, of_cpus = job.value("partition"), _partitions(site, gpus=False)
@@ -243,7 +243,7 @@ def _knows_gpus(job: JobScript, site: Site) -> bool:
     return site.scheduler.gpus != "none" and job.scheduler == "slurm"
 
 
-def _fetching(job: JobScript) -> Iterator[tuple[Command, bool]]:
+def _fetching(job: JobScript) -> Iterator[tuple[ShellCommand, bool]]:
     """The commands that fetch from the internet, and whether they install packages."""
     for command in job.commands:
         text = " ".join(command.words)[:4096]
@@ -282,7 +282,7 @@ def installs_in_job(job: JobScript, site: Site) -> Found:
     "`{0}` imports Horovod, which is a module of its own at `{1}`",
     "`module load {2}`",
 )
-def horovod_module(job: JobScript, site: Site, archs: tuple[Arch, ...], training: Training | None) -> Found:
+def horovod_module(job: JobScript, site: Site, archs: tuple[Arch, ...], training: TrainingProgram | None) -> Found:
     """Horovod without the module of the site that provides it."""
     provided = [name for arch in archs for name in arch.provided if name.lower().startswith("horovod")]
     loaded = [(line, name.partition("/")[0].lower()) for line, name in job.modules]
@@ -298,7 +298,7 @@ def horovod_module(job: JobScript, site: Site, archs: tuple[Arch, ...], training
     "the home folder is small and slow for many readers",
     "put the data below `{0}`",
 )
-def home_data(job: JobScript, site: Site, training: Training | None) -> Found:
+def home_data(job: JobScript, site: Site, training: TrainingProgram | None) -> Found:
     """Training data in the home folder."""
     for start in job.starts() if site.files.scratch and training is not None else ():
         if re.search(rf"--data[\w-]*[ =]({HOME})", " ".join(start.command.words)[:4096]):

@@ -6,8 +6,8 @@ import ast
 import re
 
 from provision.lint.rule import Found, advice, error
-from provision.lint.syntax import DEFINITIONS, Script, arguments, dotted, given, last, value_of
-from provision.lint.training_script import Training
+from provision.lint.syntax import DEFINITIONS, ShellScript, arguments, dotted, given, last, value_of
+from provision.lint.training_script import TrainingProgram
 
 STRATEGIES = ("MirroredStrategy", "MultiWorkerMirroredStrategy", "CentralStorageStrategy")
 MODELS = ("Sequential", "Model", "clone_model", "model_from_json")
@@ -19,7 +19,7 @@ SERVERS = re.compile(r".*\b(train|distribute)\.(Server|replica_device_setter)|.*
     "parameter servers send all weights over gRPC, which is slow on the networks of clusters",
     "Horovod, or `tf.distribute.MultiWorkerMirroredStrategy`",
 )
-def parameter_server(program: Training) -> Found:
+def parameter_server(program: TrainingProgram) -> Found:
     """Parameter servers."""
     yield from [(call,) for call in program.script.calls if SERVERS.fullmatch(dotted(call.func))][:1]
 
@@ -31,7 +31,7 @@ OTHER_USES = {
 }
 
 
-def _in_scope(script: Script, node: ast.AST, depth: int = 4) -> bool:
+def _in_scope(script: ShellScript, node: ast.AST, depth: int = 4) -> bool:
     """Whether a node is run within the scope of a strategy, as far as it can be seen; True if it cannot."""
     for outer in script.around(node):
         if isinstance(outer, ast.With) and any(last(item.context_expr) == "scope" for item in outer.items):
@@ -47,7 +47,7 @@ def _in_scope(script: Script, node: ast.AST, depth: int = 4) -> bool:
     "this model is made outside the scope of the strategy, so it trains on one device only",
     "`with {0}.scope():` around the lines that make and compile the model",
 )
-def outside_scope(program: Training) -> Found:
+def outside_scope(program: TrainingProgram) -> Found:
     """A model that is made outside the scope of its strategy."""
     script, made = program.script, program.script.calls_of(*STRATEGIES)
     if not made or not script.methods("fit") or OTHER_USES & (script.names | script.keywords) or not script.is_whole:
@@ -67,7 +67,7 @@ def outside_scope(program: Training) -> Found:
             return
 
 
-def _fits(script: Script) -> tuple[list[ast.Call], int]:
+def _fits(script: ShellScript) -> tuple[list[ast.Call], int]:
     """The trainings under a strategy, and the last line of those before it: they have none, nor do the data sets up to there."""
     made, fits = script.calls_of(*STRATEGIES), script.methods("fit")
     if not made or "num_replicas_in_sync" in script.names:
@@ -83,7 +83,7 @@ def _fits(script: Script) -> tuple[list[ast.Call], int]:
     "the batch is divided among the GPUs, so with more GPUs each has less to do",
     "multiply the size by `strategy.num_replicas_in_sync`",
 )
-def batch_of_all(program: Training) -> Found:
+def batch_of_all(program: TrainingProgram) -> Found:
     """A batch of fixed size that a strategy divides among GPUs."""
     script = program.script
     fits, early = _fits(script)
@@ -99,7 +99,7 @@ def batch_of_all(program: Training) -> Found:
     "arrays are copied to all GPUs from one process; a `tf.data.Dataset` is divided and read ahead",
     "`tf.data.Dataset.from_tensor_slices((x, y)).shuffle(…).batch(…)`",
 )
-def arrays_in_strategy(program: Training) -> Found:
+def arrays_in_strategy(program: TrainingProgram) -> Found:
     """Arrays instead of a data set under a strategy."""
     arrays = [call for call in _fits(program.script)[0] if len(call.args) > 1 or given(call, "y") is not None]
     yield from [(call,) for call in arrays[:1]]

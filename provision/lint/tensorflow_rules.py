@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from provision.lint.rule import Found, Shown, error, warning
-from provision.lint.syntax import Script, dotted, given, is_environ, last, number_of, unpacks, value_of
-from provision.lint.training_script import Training
+from provision.lint.syntax import ShellScript, dotted, given, is_environ, last, number_of, unpacks, value_of
+from provision.lint.training_script import TrainingProgram
 
 MONITORED = ("MonitoredTrainingSession", "MonitoredSession", "SingularMonitoredSession")
 RUN_HOOKS = {*MONITORED, "Estimator", "EstimatorSpec", "train_and_evaluate", "model_to_estimator"}
@@ -29,7 +29,7 @@ OF_RATE = ("LearningRateWarmupCallback", "LearningRateScheduleCallback", "Learni
 PYTHON_2 = re.compile(r"\s*(print\s+[^(=]|except [\w.]+, \w+:|raise \w+, )")
 
 
-def tensorflow_names(script: Script) -> tuple[set[str], set[str]]:
+def tensorflow_names(script: ShellScript) -> tuple[set[str], set[str]]:
     """The names under which TensorFlow is imported, and those of its `compat.v1`."""
     plain: set[str] = set()
     old: set[str] = set()
@@ -46,7 +46,7 @@ def tensorflow_names(script: Script) -> tuple[set[str], set[str]]:
 
 
 @error("no-python", "{0}", "{1}")
-def no_python(program: Training) -> Found:
+def no_python(program: TrainingProgram) -> Found:
     """A text that is not valid Python 3."""
     if program.error is None:
         return
@@ -65,7 +65,7 @@ def no_python(program: Training) -> Found:
     "the steps are not counted, so StopAtStepHook never stops and every checkpoint is of step 0",
     "`step = tf.train.get_or_create_global_step()`, then `minimize(loss, global_step=step)`",
 )
-def no_global_step(program: Training) -> Found:
+def no_global_step(program: TrainingProgram) -> Found:
     """Steps that are not counted."""
     script = program.script
     if script.called & {*MONITORED, "StopAtStepHook"}:
@@ -76,7 +76,7 @@ def no_global_step(program: Training) -> Found:
 
 
 @error("hooks-unread", "{0}, so nothing is broadcast and the ranks train from {1} weights", "{2}")
-def hooks_unread(program: Training) -> Found:
+def hooks_unread(program: TrainingProgram) -> Found:
     """Hooks that no session runs."""
     script = program.script
     if "BroadcastGlobalVariablesHook" not in script.called:
@@ -97,7 +97,7 @@ def hooks_unread(program: Training) -> Found:
     "`{0}.session` is in no TensorFlow: `AttributeError`",
     "`{0}.Session`, in TensorFlow 2 `tf.compat.v1.Session`",
 )
-def no_such_name(program: Training) -> Found:
+def no_such_name(program: TrainingProgram) -> Found:
     """`tf.session`, which no TensorFlow has."""
     plain, old = tensorflow_names(program.script)
     for node in program.script.of(ast.Attribute):
@@ -110,7 +110,7 @@ def no_such_name(program: Training) -> Found:
     "the session has finalized its graph: `Graph is finalized and cannot be modified`",
     "call `{0}` before the session, and run its result in the session",
 )
-def graph_changed(program: Training) -> Found:
+def graph_changed(program: TrainingProgram) -> Found:
     """A graph that is changed after it was finalized."""
     plain, old = tensorflow_names(program.script)
     for node in program.script.of(ast.With):
@@ -133,7 +133,7 @@ def _calls_within(body: Sequence[ast.AST]) -> Iterator[ast.Call]:
         yield from _calls_within(list(ast.iter_child_nodes(node)))
 
 
-def _ordered_callbacks(script: Script) -> Iterator[tuple[list[ast.expr], list[str]]]:
+def _ordered_callbacks(script: ShellScript) -> Iterator[tuple[list[ast.expr], list[str]]]:
     """The lists of callbacks with one of Horovod's, and their names, in the order in which Keras runs them."""
     made = {
         target.id: node.value
@@ -149,7 +149,7 @@ def _ordered_callbacks(script: Script) -> Iterator[tuple[list[ast.expr], list[st
             yield order, [last(callback) for callback in order]
 
 
-def _appended(script: Script, assigned: ast.AST | None) -> list[ast.expr]:
+def _appended(script: ShellScript, assigned: ast.AST | None) -> list[ast.expr]:
     """The items that are appended to a named list."""
     name = last(assigned.targets[0]) if isinstance(assigned, ast.Assign) else ""
     calls = [call for call in script.methods("append") if name and dotted(call.func) == f"{name}.append" and call.args]
@@ -157,7 +157,7 @@ def _appended(script: Script, assigned: ast.AST | None) -> list[ast.expr]:
 
 
 @warning("callback-order", "`{0}` comes before the {1}", "put `{2}")
-def callback_order(program: Training) -> Found:
+def callback_order(program: TrainingProgram) -> Found:
     """Callbacks in an order that makes ranks differ."""
     first = (BROADCAST, (*READ_METRICS, AVERAGE, *OF_RATE))
     for order, names in _ordered_callbacks(program.script):
@@ -175,7 +175,7 @@ def callback_order(program: Training) -> Found:
     "a variable of the environment is text, which is never equal to a number",
     "`int(os.environ[…])`",
 )
-def text_is_no_number(program: Training) -> Found:
+def text_is_no_number(program: TrainingProgram) -> Found:
     """A variable of the environment that is compared with a number."""
     for node in program.script.of(ast.Compare):
         sides = [node.left, *node.comparators]
@@ -201,7 +201,7 @@ def _is_variable(node: ast.expr) -> bool:
     "the model ends with softmax, and the loss applies softmax again",
     "remove `activation='softmax'` or `from_logits=True`",
 )
-def softmax_twice(program: Training) -> Found:
+def softmax_twice(program: TrainingProgram) -> Found:
     """Softmax in the model and again in the loss."""
     script = program.script
     words = script.of(ast.keyword)
@@ -220,7 +220,7 @@ BLANK = re.compile(
 
 
 @error("blank", "`{0}` is a placeholder", "replace it with your value")
-def blank_in_program(program: Training) -> Found:
+def blank_in_program(program: TrainingProgram) -> Found:
     """A placeholder in a training script that was not replaced."""
     script = program.script
     for node in script.of(ast.Constant):
@@ -236,7 +236,7 @@ def blank_in_program(program: Training) -> Found:
     "nobody reads the {1} that `{0}` returns: the job ends as if it had trained",
     "`sys.exit({0}())`",
 )
-def exit_unread(program: Training) -> Found:
+def exit_unread(program: TrainingProgram) -> Found:
     """A failure that the main function returns, and that does not end the job with a failure."""
     script = program.script
     body = [part for node in script.nodes[:1] for part in getattr(node, "body", ())]

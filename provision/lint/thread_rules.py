@@ -10,9 +10,9 @@ from provision.launch.rank_threads import INTER, INTRA, OMP, explain_too_many_th
 from provision.lint.job_script import JobScript
 from provision.lint.launch_rules import option
 from provision.lint.rule import Found, Shown, error, warning
-from provision.lint.shell_lines import Line
-from provision.lint.syntax import Script, given, last, number_of, value_of
-from provision.lint.training_script import Training
+from provision.lint.shell_lines import ShellLine
+from provision.lint.syntax import ShellScript, given, last, number_of, value_of
+from provision.lint.training_script import TrainingProgram
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.wording import count
@@ -23,7 +23,7 @@ def _threads_of(job: JobScript, name: str) -> int | None:
     return whole_number(job.set_to(name))
 
 
-def _openmp(job: JobScript) -> tuple[int, Line] | None:
+def _openmp(job: JobScript) -> tuple[int, ShellLine] | None:
     """The threads of OpenMP that the script gives to its ranks, and the line."""
     for launch in reversed(job.launches):
         threads = option(launch.text, "-e OMP_NUM_THREADS", "=") if launch.launcher == "aprun" else None
@@ -77,7 +77,7 @@ def too_many_in_pools(job: JobScript, site: Site, arch: Arch) -> Found:
 
 
 @error("threads", "{0}", "inter × intra of at most {1}")
-def too_many_in_program(job: JobScript, site: Site, arch: Arch, training: Training | None) -> Found:
+def too_many_in_program(job: JobScript, site: Site, arch: Arch, training: TrainingProgram | None) -> Found:
     """More threads than a node has, in the pools that the training script sets."""
     pools = _fixed_pools(training.script) if training else None
     if arch.node and pools and pools[1] and pools[2]:
@@ -89,13 +89,15 @@ def too_many_in_program(job: JobScript, site: Site, arch: Arch, training: Traini
 
 
 @error("threads", "{0}", "inter × intra of at most {1}")
-def too_many_in_program_alone(program: Training, site: Site, named: Arch | None, script: JobScript | None) -> Found:
+def too_many_in_program_alone(
+    program: TrainingProgram, site: Site, named: Arch | None, script: JobScript | None
+) -> Found:
     """More threads than a node of the named arch has, in a training script without a job."""
     if script is None and named:
         yield from too_many_in_program(JobScript(name=program.file, text=""), site, named, program)
 
 
-def _fixed_pools(script: Script) -> tuple[int, int | None, int | None] | None:
+def _fixed_pools(script: ShellScript) -> tuple[int, int | None, int | None] | None:
     """The line, inter and intra of thread pools whose sizes are plain numbers in the script; None for one that is not."""
     names = ("inter_op_parallelism_threads", "intra_op_parallelism_threads")
     sizes = [(call.lineno, [number_of(given(call, name)) for name in names]) for call in script.calls]
@@ -108,7 +110,7 @@ def _fixed_pools(script: Script) -> tuple[int, int | None, int | None] | None:
 
 
 @warning("intra-omp", "TensorFlow's intra pool differs from the {0} threads of OpenMP", "{1}")
-def intra_omp(job: JobScript, site: Site, arch: Arch, training: Training | None) -> Found:
+def intra_omp(job: JobScript, site: Site, arch: Arch, training: TrainingProgram | None) -> Found:
     """A thread pool of TensorFlow that differs from the threads of OpenMP."""
     openmp, intra = _openmp(job), _threads_of(job, INTRA)
     if arch.node and openmp and intra not in (None, 0, openmp[0]):  # 0: TensorFlow decides
@@ -138,7 +140,7 @@ def omp_owner(job: JobScript, site: Site, arch: Arch) -> Found:
     "the modules of `{0}` set `{1}`; another value uses too few or too many threads of the node",
     "remove this line",
 )
-def omp_owner_in_program(job: JobScript, site: Site, arch: Arch, training: Training | None) -> Found:
+def omp_owner_in_program(job: JobScript, site: Site, arch: Arch, training: TrainingProgram | None) -> Found:
     """A variable of OpenMP that the training script sets."""
     sets: list[tuple[int, ast.AST]] = []
     for node in training.script.nodes if training and arch.threads.owner == "module" else ():

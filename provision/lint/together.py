@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from provision.lint.imports import BY_NAME, files_of
-from provision.lint.syntax import KNOWN_MODULES, Script, dotted, first_part, last, value_of
+from provision.lint.syntax import KNOWN_MODULES, ShellScript, dotted, first_part, last, value_of
 
 # Modules that make processes work together, or may: what they do is not known here.
 LIBRARIES = ("mpi4py", "dask", "ray", "deepspeed", "mesh_tensorflow", "pyspark")
@@ -49,7 +49,7 @@ def uses_horovod(module: str) -> bool:
     return first == "horovod" and bool(rest) and rest[0] not in STARTERS
 
 
-def unread(script: Script, file: str, scripts: Mapping[str, Script]) -> Iterator[tuple[int, str]]:
+def unread(script: ShellScript, file: str, scripts: Mapping[str, ShellScript]) -> Iterator[tuple[int, str]]:
     """The imports that may be a part of a program, and that are not among its scripts, of which the first is the program."""
     program = next(iter(scripts))
     for imported in script.imports:
@@ -58,7 +58,7 @@ def unread(script: Script, file: str, scripts: Mapping[str, Script]) -> Iterator
             yield imported.line, f"imports `{imported.module}`, which was not read"
 
 
-def uses(script: Script) -> Iterator[str]:
+def uses(script: ShellScript) -> Iterator[str]:
     """The kinds of jobs whose way of training a script uses, and names of other ways."""
     names = script.names | {text for call in script.calls_of("getattr") for text in _texts(call)}
     modules = {module for imported in script.imports for module in imported.modules}
@@ -79,7 +79,7 @@ def uses(script: Script) -> Iterator[str]:
         yield from (f"`{name}`" for name in sorted((names | {name.rpartition(".")[2] for name in modules}) & OF_OTHERS))
 
 
-def doubts(script: Script) -> Iterator[tuple[int, str]]:
+def doubts(script: ShellScript) -> Iterator[tuple[int, str]]:
     """The lines that may bring in something that the linter does not see, with what they do."""
     for text, line in script.texts.items():
         if RANKS.fullmatch(text):

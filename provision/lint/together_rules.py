@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from provision.lint.job_script import JobScript, Start
 from provision.lint.launch_rules import starts_several
 from provision.lint.rule import Found, Shown, advice, error, warning
-from provision.lint.training_script import Training
+from provision.lint.training_script import TrainingProgram
 
 WRITTEN = re.compile(
     r"# Written by `(\S*provision job (single|mirrored|multiworker|horovod|cray-ml-plugin) .*)`\. Submit it "
@@ -31,7 +31,7 @@ OF_SEVERAL_GPUS = {"--gpus", "--sweep", "--out"}
     "the job starts several ranks, but nothing in this script makes them work together: each trains alone",
     "use Horovod or a strategy of `tf.distribute`, or start one task",
 )
-def ranks_alone(job: JobScript, program: Training, start: Start | None) -> Found:
+def ranks_alone(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """Several ranks of a program that uses nothing to train together."""
     seen = program.trains is not None and program.uses_tensorflow and not program.uses and not program.doubts
     if start is None or not seen or _kind(job, start) or not starts_several(job, start.command):
@@ -55,7 +55,9 @@ def _kind(job: JobScript, start: Start | None) -> tuple[str, list[str]] | None:
         return match[2], ["provision", "job", match[2]]
 
 
-def _other_ways(job: JobScript, program: Training, start: Start | None) -> Iterator[tuple[str, str, str | None, str]]:
+def _other_ways(
+    job: JobScript, program: TrainingProgram, start: Start | None
+) -> Iterator[tuple[str, str, str | None, str]]:
     """If the program trains in another way than its kind of job: the kind, that way, the first doubt, and the right command."""
     kind, command = _kind(job, start) or ("", [])
     uses = program.uses
@@ -68,7 +70,7 @@ def _other_ways(job: JobScript, program: Training, start: Start | None) -> Itera
 
 
 @error("horovod-unused", "the job is for Horovod, but nothing in this program uses it: each rank trains alone", "`{0}`")
-def horovod_unused(job: JobScript, program: Training, start: Start | None) -> Found:
+def horovod_unused(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """A job of `provision job horovod` whose program does not use Horovod."""
     for kind, _, doubt, command in _other_ways(job, program, start):
         if kind == "horovod" and doubt is None:
@@ -76,7 +78,7 @@ def horovod_unused(job: JobScript, program: Training, start: Start | None) -> Fo
 
 
 @error("strategy-unused", "the job is for {0}, but nothing in this program uses it: {1}", "`{2}`")
-def strategy_unused(job: JobScript, program: Training, start: Start | None) -> Found:
+def strategy_unused(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """A job for a strategy or a plug-in whose program does not use it."""
     for kind, _, doubt, command in _other_ways(job, program, start):
         if kind not in ("single", "horovod") and doubt is None:
@@ -86,7 +88,7 @@ def strategy_unused(job: JobScript, program: Training, start: Start | None) -> F
 @warning(
     "kind-unseen", "the job is for {0}, but nothing in this program uses it, as far as it can be read: {1}", "`{2}`"
 )
-def kind_unseen(job: JobScript, program: Training, start: Start | None) -> Found:
+def kind_unseen(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """A program that shows no use of what its kind of job is for, but cannot be read as a whole."""
     for kind, _, doubt, command in _other_ways(job, program, start):
         if kind != "single" and doubt is not None:
@@ -94,7 +96,7 @@ def kind_unseen(job: JobScript, program: Training, start: Start | None) -> Found
 
 
 @advice("one-process", "this uses {0}, but the job starts one process", "`{1}`")
-def one_process(job: JobScript, program: Training, start: Start | None) -> Found:
+def one_process(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """A job of one process whose program can use several."""
     for kind, right, _, command in _other_ways(job, program, start):
         if kind == "single" and right:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from provision.lint.syntax import TRAINS, Script
+from provision.lint.syntax import TRAINS, ShellScript
 from provision.lint.together import APART, doubts, unread, uses, uses_horovod
 
 
@@ -23,19 +23,19 @@ class Download(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class Training:
+class TrainingProgram:
     """A training script with the modules beside it, and what they use."""
 
     file: str
     source: tuple[str, ...]
-    scripts: dict[str, Script]
+    scripts: dict[str, ShellScript]
     """The syntax tree of the training script, then those of the modules, by their paths."""
     error: Exception | None = None
     """Why the script has no syntax tree."""
     downloads: tuple[Download, ...] = ()
 
     @property
-    def script(self) -> Script:
+    def script(self) -> ShellScript:
         """The syntax tree of the training script."""
         return self.scripts[self.file]
 

@@ -15,9 +15,9 @@ from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import INTER
 from provision.lint.job_script import JobScript
 from provision.lint.rule import Found, Shown, advice, error
-from provision.lint.syntax import Script, dotted, given, last, number_of, unpacks, value_of
+from provision.lint.syntax import ShellScript, dotted, given, last, number_of, unpacks, value_of
 from provision.lint.tensorflow_rules import tensorflow_names
-from provision.lint.training_script import Training
+from provision.lint.training_script import TrainingProgram
 
 # Names that TensorFlow 1.15 has but 2.2, 2.15 and 2.21 do not have. Each was looked up in all four.
 TF1_NAMES = re.compile(
@@ -60,7 +60,12 @@ def tensorflow_of(script: JobScript) -> Loaded | None:
 
 
 def _of_version(
-    job: JobScript, program: Training, least: tuple[int, ...], below: tuple[int, ...] = (99,), *, keras_3: bool = False
+    job: JobScript,
+    program: TrainingProgram,
+    least: tuple[int, ...],
+    below: tuple[int, ...] = (99,),
+    *,
+    keras_3: bool = False,
 ) -> str | None:
     """What shows that the job loads such a TensorFlow, if the program does not handle several; `keras_3`: it uses Keras 3."""
     loaded, script = tensorflow_of(job), program.script
@@ -85,7 +90,7 @@ def _of_version(
     "`{0}` is a name of TensorFlow 1, which {1[0]}.{1[1]} does not have",
     "`import tensorflow.compat.v1 as tf`, then `tf.disable_v2_behavior()`",
 )
-def tf1_names(job: JobScript, program: Training) -> Found:
+def tf1_names(job: JobScript, program: TrainingProgram) -> Found:
     """Names of TensorFlow 1 under TensorFlow 2."""
     loaded, shown = tensorflow_of(job), _of_version(job, program, (2,))
     plain, _ = tensorflow_names(program.script)
@@ -103,7 +108,7 @@ def tf1_names(job: JobScript, program: Training) -> Found:
     "`{0}` is of TensorFlow 2: {1[0]}.{1[1]} {2}",
     "a program for TensorFlow 1 (`provision example graph`), or a module of TensorFlow 2",
 )
-def tf2_names(job: JobScript, program: Training) -> Found:
+def tf2_names(job: JobScript, program: TrainingProgram) -> Found:
     """A program of TensorFlow 2 under TensorFlow 1."""
     loaded, shown, script = tensorflow_of(job), _of_version(job, program, (1,), (2,)), program.script
     plain, _ = tensorflow_names(script)
@@ -122,7 +127,7 @@ def tf2_names(job: JobScript, program: Training) -> Found:
     "a placeholder needs a graph, but TensorFlow 2 runs eagerly: `RuntimeError`",
     "`tf.compat.v1.disable_v2_behavior()` after the imports, or `with tf.Graph().as_default():`",
 )
-def tf1_eager(job: JobScript, program: Training) -> Found:
+def tf1_eager(job: JobScript, program: TrainingProgram) -> Found:
     """A placeholder while TensorFlow runs eagerly."""
     script, shown = program.script, _of_version(job, program, (2,))
     _, old = tensorflow_names(script)
@@ -135,14 +140,14 @@ def tf1_eager(job: JobScript, program: Training) -> Found:
         yield (Shown(min(call.lineno for call in holders), shown),)
 
 
-def _compiled(script: Script) -> list[ast.Call]:
+def _compiled(script: ShellScript) -> list[ast.Call]:
     """The calls that compile a model of Keras."""
     calls = script.methods("compile")
     return [call for call in calls if given(call, "optimizer") is not None or given(call, "loss") is not None]
 
 
 @error("run-tf-function", "{0}", "{1}")
-def run_tf_function(job: JobScript, program: Training) -> Found:
+def run_tf_function(job: JobScript, program: TrainingProgram) -> Found:
     """`experimental_run_tf_function`, missing or not known."""
     keras_3, early = _of_version(job, program, (2, 16), keras_3=True), _of_version(job, program, (2,), (2, 2))
     calls = _compiled(program.script)
@@ -157,7 +162,7 @@ def run_tf_function(job: JobScript, program: Training) -> Found:
 
 
 @error("keras-3-names", "Keras 3 refuses the name `{0}`: `ValueError`", "let the name end in `{1}`{2}")
-def keras_3_names(job: JobScript, program: Training) -> Found:
+def keras_3_names(job: JobScript, program: TrainingProgram) -> Found:
     """Names of files that Keras 3 refuses."""
     shown = _of_version(job, program, (2, 16), keras_3=True)
     for call, where, wanted in _files(program.script) if shown else ():
@@ -172,7 +177,7 @@ def keras_3_names(job: JobScript, program: Training) -> Found:
     "`load_data` of Keras 3 takes the name of a file, not a path: `ValueError`",
     "read the file with `numpy.load`, or copy it to `$KERAS_HOME/datasets` and give its name",
 )
-def keras_3_path(job: JobScript, program: Training) -> Found:
+def keras_3_path(job: JobScript, program: TrainingProgram) -> Found:
     """A path for `load_data`, which Keras 3 refuses."""
     script, shown = program.script, _of_version(job, program, (2, 16), keras_3=True)
     for call in script.calls_of("load_data") if shown else ():
@@ -182,7 +187,7 @@ def keras_3_path(job: JobScript, program: Training) -> Found:
             yield (Shown(call, str(shown)),)
 
 
-def _files(script: Script) -> Iterator[tuple[ast.Call, ast.expr | None, tuple[str, ...]]]:
+def _files(script: ShellScript) -> Iterator[tuple[ast.Call, ast.expr | None, tuple[str, ...]]]:
     """The calls with names of files, and the endings that Keras accepts (3.12, `saving_api.py`, `model_checkpoint.py`)."""
     for call in script.calls_of("ModelCheckpoint"):
         only = given(call, "save_weights_only", 4)
@@ -200,7 +205,7 @@ def _files(script: Script) -> Iterator[tuple[ast.Call, ast.expr | None, tuple[st
             yield call, given(call, "filepath", 0), KERAS_FILES
 
 
-def _is_class(script: Script, node: ast.AST) -> bool:
+def _is_class(script: ShellScript, node: ast.AST) -> bool:
     """Whether an expression is Keras's class of models itself, not one of its models."""
     return (
         last(node) in ("Sequential", "Model") and not isinstance(node, ast.Call) and last(node) not in script.assigned
@@ -212,7 +217,7 @@ def _is_class(script: Script, node: ast.AST) -> bool:
     "`{0}` saves no model: it is a method of the class, and gets a name where it needs the model (`TypeError`)",
     "`model.save(…)`, with the variable of the model",
 )
-def unbound_save(program: Training) -> Found:
+def unbound_save(program: TrainingProgram) -> Found:
     """A method of the class of models that is called without a model."""
     for call in program.script.calls_of("save", "save_weights"):
         if isinstance(call.func, ast.Attribute) and _is_class(program.script, call.func.value) and len(call.args) == 1:
@@ -223,7 +228,7 @@ def unbound_save(program: Training) -> Found:
                 yield call, dotted(call.func)
 
 
-def _is_model(script: Script, node: ast.AST) -> bool:
+def _is_model(script: ShellScript, node: ast.AST) -> bool:
     """Whether an expression is a name that the script gives to a Keras model."""
     return isinstance(node, ast.Name) and any(
         last(value) in ("Sequential", "Model", "clone_model") or "model" in last(value).lower()
@@ -237,7 +242,7 @@ def _is_model(script: Script, node: ast.AST) -> bool:
     "`tf.distribute.MultiWorkerMirroredStrategy` came with TensorFlow 2.4: `AttributeError`",
     "`tf.distribute.experimental.MultiWorkerMirroredStrategy` (from 2.0 on), or a newer TensorFlow",
 )
-def multiworker_version(job: JobScript, program: Training) -> Found:
+def multiworker_version(job: JobScript, program: TrainingProgram) -> Found:
     """MultiWorkerMirroredStrategy with a TensorFlow that is too old."""
     shown = _of_version(job, program, (0,), (2, 4))
     workers = program.script.calls_of("MultiWorkerMirroredStrategy")
@@ -251,7 +256,7 @@ def multiworker_version(job: JobScript, program: Training) -> Found:
     "`fit` of Keras 3 fails under MultiWorkerMirroredStrategy",
     "a module with tf-keras and `export TF_USE_LEGACY_KERAS=1`, or your own loop with `strategy.run`",
 )
-def multiworker_keras_3(job: JobScript, program: Training) -> Found:
+def multiworker_keras_3(job: JobScript, program: TrainingProgram) -> Found:
     """`fit` of Keras 3 under MultiWorkerMirroredStrategy."""
     script, shown = program.script, _of_version(job, program, (2, 16), keras_3=True)
     fits = [call.lineno for call in script.methods("fit")]
@@ -264,7 +269,7 @@ def multiworker_keras_3(job: JobScript, program: Training) -> Found:
     "the {0} parallel reads in line {1} of `{2}` need {0} more threads of this pool",
     "`num_parallel_reads={3}`, or more threads of this pool and fewer of the other one",
 )
-def parallel_reads(job: JobScript, program: Training) -> Found:
+def parallel_reads(job: JobScript, program: TrainingProgram) -> Found:
     """More parallel reads than threads."""
     calls = program.script.calls_of("TFRecordDataset")
     reads = [(number_of(given(call, "num_parallel_reads")) or 0, call.lineno) for call in calls]

@@ -32,7 +32,7 @@ class AccessList:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class OwnedPath:
     """A file, folder or link on the way to a file, as the system describes it; `mode` has the kind of file in it.
 
     `primary` and `private` are about the owner: the primary group, and whether the entry's group is that group and has the
@@ -69,7 +69,7 @@ class Entry:
 class Stranger:
     """A user or group that may write `entry` but should not; `number` is the user's or the group's."""
 
-    entry: Entry
+    entry: OwnedPath
     kind: Literal["user", "group", "everyone"]
     number: int = -1
 
@@ -80,7 +80,7 @@ class Stranger:
 
 
 def find_strangers(
-    entries: Sequence[Entry], users: frozenset[int], groups: frozenset[int] = NOBODY, *, known: bool = False
+    entries: Sequence[OwnedPath], users: frozenset[int], groups: frozenset[int] = NOBODY, *, known: bool = False
 ) -> Iterator[Stranger]:
     """Who may write the entries on the way to a file (the last entry), besides these users and the members of these groups.
 
@@ -88,7 +88,7 @@ def find_strangers(
     profile that its members may write, they can name it themselves. What is in a folder that such a group may write belongs
     to whoever of its members made it, so there owners are not judged.
     """
-    folder: Entry | None = None
+    folder: OwnedPath | None = None
     shared = False
     for entry, following in zip(entries, (*entries[1:], None), strict=True):
         # In a sticky folder such as /tmp others can add entries, but not replace a folder that is not theirs.
@@ -114,7 +114,7 @@ def find_strangers(
         folder = entry if entry.is_folder else folder
 
 
-def _is_given(entry: Entry, group: int, folder: Entry | None) -> bool:
+def _is_given(entry: OwnedPath, group: int, folder: OwnedPath | None) -> bool:
     """Whether the owner has given the entry to this group on purpose: the umask 002 alone does not show it.
 
     It shows in the setgid bit of the folder, in an access control list, or in a group that is not the owner's primary group.

@@ -93,7 +93,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
+class RemovalDecision:
     """What is to be done with one environment, and why."""
 
     resident: Resident
@@ -101,9 +101,9 @@ class Decision:
     why: str
 
 
-def decide(residents: Sequence[Resident], rules: Rules) -> tuple[Decision, ...]:
+def decide(residents: Sequence[Resident], rules: Rules) -> tuple[RemovalDecision, ...]:
     """Which environments go, by the rules; the newest of each module name come first."""
-    decisions: list[Decision] = []
+    decisions: list[RemovalDecision] = []
     kept: dict[tuple[str, str], int] = {}
     for resident in sorted(residents, key=lambda one: (one.arch, one.name, one.age_s, one.environment)):
         reason = resident.protection
@@ -121,7 +121,7 @@ def decide(residents: Sequence[Resident], rules: Rules) -> tuple[Decision, ...]:
         why = f"{'not published' if resident.finished else 'unfinished'}, {days(resident.age_s)} old"
         if resident.unloaded_s is not None:
             why += f", not loaded for {days(resident.unloaded_s)}"
-        decisions.append(Decision(resident=resident, removes=reason is None, why=reason or why))
+        decisions.append(RemovalDecision(resident=resident, removes=reason is None, why=reason or why))
     return tuple(decisions)
 
 
@@ -149,7 +149,7 @@ def freed(things: Sequence[Resident | Leftover]) -> str:
     return f"{size / 1e9:.1f} GB in {files:,} files" if size >= 1e8 else f"{size / 1e6:.1f} MB in {files:,} files"
 
 
-def describe(decisions: Sequence[Decision], leftovers: Sequence[Leftover]) -> list[str]:
+def describe(decisions: Sequence[RemovalDecision], leftovers: Sequence[Leftover]) -> list[str]:
     """The plan as lines: what goes, and what stays for which reason."""
     going = [decision.resident for decision in decisions if decision.removes]
     lines = []

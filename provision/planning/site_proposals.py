@@ -31,7 +31,7 @@ BUILD_S = 1800
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class SeenMachine:
     """What this machine shows: values by key path, kinds of nodes, modules, and the types that `srun --mpi=` accepts.
 
     `targets` are the CPU targets that are known by name.
@@ -44,7 +44,7 @@ class Surroundings:
     mpi_types: Collection[str] = ()
 
 
-def propose(key: str, answers: Mapping[str, str | None], gpu_archs: Collection[str], seen: Surroundings) -> str:
+def propose(key: str, answers: Mapping[str, str | None], gpu_archs: Collection[str], seen: SeenMachine) -> str:
     """The proposal for the blank at this key path; empty without one.
 
     `answers` are those given so far: the nodes are those of the partition that was chosen. `gpu_archs` are the archs with GPUs.
@@ -94,7 +94,7 @@ def _hardware(kind: NodeKind, targets: Collection[str]) -> tuple[object, ...]:
     return (_target(kind, targets), kind.cores, kind.threads, kind.gpus, kind.gpu_type)
 
 
-def _of_kind(rest: str, kind: NodeKind, seen: Surroundings) -> str:
+def _of_kind(rest: str, kind: NodeKind, seen: SeenMachine) -> str:
     """The value of a key of the arch that describes this kind of node."""
     target = _target(kind, seen.targets)
     alike = {_hardware(one, seen.targets) for one in seen.kinds if one.partition == kind.partition}

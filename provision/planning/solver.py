@@ -39,7 +39,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verdict:
+class Fit:
     """Whether a stack works with an offer: the Python that it would have, and what is against it.
 
     `against`: reasons of which we are sure; `doubts`: the others; `measured`: whether `make matrix` proved it.
@@ -61,11 +61,11 @@ class Verdict:
 class Choice:
     """The stack that was chosen for a wish, and one line for each newer one that was passed over."""
 
-    verdict: Verdict
+    verdict: Fit
     passed_over: tuple[str, ...]
 
 
-def judge_stack(stack: Stack, offer: Offer, known: Combinations, cells: Sequence[Cell]) -> Verdict:
+def judge_stack(stack: Stack, offer: Offer, known: Combinations, cells: Sequence[Cell]) -> Fit:
     """What speaks for and against a stack on what is offered."""
     version = stack.framework.version
     minor = next((minor for minor in stack.pythons if offer.pythons is None or minor in offer.pythons), None)
@@ -75,7 +75,7 @@ def judge_stack(stack: Stack, offer: Offer, known: Combinations, cells: Sequence
         reasons.append((f"failed when it was measured ({cell.date}): {cell.failed}", False))
     elif cell and offer.gpus:  # the measurements are of `tensorflow-cpu`
         reasons.append(("proved on CPUs only", False))
-    return Verdict(
+    return Fit(
         stack=stack,
         minor=minor,
         against=tuple(reason for reason, sure in reasons if sure),
@@ -160,7 +160,7 @@ def choose(wish: Wish, stacks: Sequence[Stack], offer: Offer, known: Combination
     of_kind = [stack for stack in stacks if other_kind(stack, offer) is None]
     ordered = sorted(of_kind, key=lambda stack: (release(stack.framework.version), stack.name), reverse=True)
 
-    def judged(*without: str) -> list[Verdict]:
+    def judged(*without: str) -> list[Fit]:
         fitting = (fit(stack, wish, without) for stack in ordered)
         return [judge_stack(stack, offer, known, cells) for stack in fitting if stack]
 
@@ -176,11 +176,11 @@ def choose(wish: Wish, stacks: Sequence[Stack], offer: Offer, known: Combination
     return Choice(verdict=chosen, passed_over=tuple(_line(verdict) for verdict in newer))
 
 
-def _line(verdict: Verdict) -> str:
+def _line(verdict: Fit) -> str:
     return f"{verdict.stack.name}: {'; '.join(verdict.against)}"
 
 
-def _impossible(wish: Wish, judged: Callable[..., list[Verdict]]) -> PlanError:
+def _impossible(wish: Wish, judged: Callable[..., list[Fit]]) -> PlanError:
     """The error for a wish that no stack fulfils here, with the smallest set of its parts whose loss would help."""
     evidence = [_line(verdict) for verdict in judged()] or [f"no stack has all of: {', '.join(wish.parts)}"]
     for number in range(1, len(wish.parts) + 1):

@@ -16,7 +16,7 @@ from provision.wording import duration
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cell:
+class PageCell:
     """An environment in a few words: its state, its proof, its date and size, and the name of its page."""
 
     name: str
@@ -45,10 +45,10 @@ def index(title: str, site: str, entries: Sequence[Entry], archs: Sequence[str],
     return {"title": title, "site": site, "written": written, "archs": shown, "rows": rows, "others": others}
 
 
-def cell(entry: Entry) -> Cell:
+def cell(entry: Entry) -> PageCell:
     """An environment in a few words."""
     name = str(entry.environment)
-    return Cell(
+    return PageCell(
         name=name,
         page=name.replace("/", "-"),
         state=entry.state,

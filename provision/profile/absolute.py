@@ -9,7 +9,7 @@ import re
 from typing import Annotated
 
 from provision.profile.patterns import ShellPath
-from provision.profile.reader import Expanded, Rule
+from provision.profile.reader import Expanded, FormRule
 
 SEPARATORS = ':"'
 START = re.compile(r"/|~|\$")
@@ -43,7 +43,9 @@ def too_long(path: str) -> str | None:
     return f"has {len(whole)} bytes; at most {LONGEST_PATH} are possible" if len(whole) > LONGEST_PATH else None
 
 
-Root = Annotated[Expanded, Rule(relative, of_variable=True), Rule(separated, of_variable=True), Rule(too_long)]
-ExpandedPath = Annotated[Expanded, Rule(relative, of_variable=True), Rule(too_long)]
-NodePath = Annotated[ShellPath, Rule(relative), Rule(too_long)]
-Program = Annotated[str, Rule(relative_program), Rule(too_long)]
+Root = Annotated[
+    Expanded, FormRule(relative, of_variable=True), FormRule(separated, of_variable=True), FormRule(too_long)
+]
+ExpandedPath = Annotated[Expanded, FormRule(relative, of_variable=True), FormRule(too_long)]
+NodePath = Annotated[ShellPath, FormRule(relative), FormRule(too_long)]
+Program = Annotated[str, FormRule(relative_program), FormRule(too_long)]

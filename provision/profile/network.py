@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from provision.knowledge.secret_names import holds_user
 from provision.profile.patterns import Form
-from provision.profile.reader import Reader, Rule
+from provision.profile.reader import FormRule, Reader
 
 Reach = Literal["yes", "no", "proxy"]
 HOST = Form(r"[A-Za-z0-9][A-Za-z0-9._-]*", "of a host, such as `login.site.example`")
@@ -30,7 +30,7 @@ class Network:
 
     login: Reach = "yes"
     compute: Reach = "yes"
-    proxy: Annotated[str, Rule(not_a_proxy)] | None = None
+    proxy: Annotated[str, FormRule(not_a_proxy)] | None = None
     download_node: Host | None = None
     host: Host | None = None
     data_host: Host | None = None

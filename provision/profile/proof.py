@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated
 
-from provision.profile.reader import Positive, Rule
+from provision.profile.reader import FormRule, Positive
 
 
 def not_a_share(value: float) -> str | None:
@@ -11,7 +11,7 @@ def not_a_share(value: float) -> str | None:
     return None if 0 <= value <= 1 else f"must be from 0 to 1, but is {value}"
 
 
-Share = Annotated[float, Rule(not_a_share)]
+Share = Annotated[float, FormRule(not_a_share)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

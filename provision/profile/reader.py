@@ -60,7 +60,7 @@ class AtLeast:
 
 
 @dataclass(eq=False)
-class Rule:
+class FormRule:
     """What is wrong with a value, or None. `of_variable`: the variable with which the text begins causes the fault."""
 
     wrong: Callable[[Any], str | None]
@@ -151,9 +151,9 @@ def parts_of(annotation: Any) -> tuple[Any, dict[Any, Any], bool]:
     if get_origin(annotation) is Annotated:
         kind, *added = get_args(annotation)
         inner, marks, optional = parts_of(kind)
-        rules = [*marks.get(Rule, ()), *(one for one in added if isinstance(one, Rule))]
+        rules = [*marks.get(FormRule, ()), *(one for one in added if isinstance(one, FormRule))]
         more = {one if isinstance(one, Mark) else type(one): one for one in added}
-        return inner, {**marks, **more, Rule: rules}, optional
+        return inner, {**marks, **more, FormRule: rules}, optional
     if get_origin(annotation) in (Union, types.UnionType):
         (only,) = (kind for kind in get_args(annotation) if kind is not type(None))
         return (*parts_of(only)[:2], True)
@@ -286,7 +286,7 @@ class Reader:
         elif kind in NUMBERS and not (self.faults.by_hand or -LARGEST <= value <= LARGEST):
             self.fault(place, f"must be {word}, but is {value!r}")
         value = float(value) if kind is float else value
-        for rule in marks.get(Rule, ()):  # of a value with a fault, nothing else is said
+        for rule in marks.get(FormRule, ()):  # of a value with a fault, nothing else is said
             if not self.has_fault(place) and (what := rule.wrong(value)):
                 of = f" (from `${{{cause}}}`)" if cause and rule.of_variable else ""
                 self.faults.add(self._at(place), f"{what}{of}", cause if rule.of_variable else None)

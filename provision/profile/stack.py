@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, get_args
 
 from provision.knowledge.math_libraries import MathLibrary
 from provision.profile.patterns import NAME, Form, Name
-from provision.profile.reader import Environ, Faults, Mark, Positive, Reader, Rule
+from provision.profile.reader import Environ, Faults, FormRule, Mark, Positive, Reader
 from provision.profile.strategy import PLUGINS
 
 BackendName = Literal["venv", "spack"]
@@ -49,7 +49,7 @@ class Training:
     epochs: Positive
     batch_size: Positive
     learning_rate: float = 0.001
-    min_accuracy: Annotated[float, Rule(not_an_accuracy)] = 0.9
+    min_accuracy: Annotated[float, FormRule(not_an_accuracy)] = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from provision.profile.patterns import Form, Name
-from provision.profile.reader import Faults, Reader, Rule
+from provision.profile.reader import Faults, FormRule, Reader
 
 RANGE = Form(r"(?:(?:>=|<=|==|!=|<|>|~=)\s*[0-9]{1,6}(?:\.[0-9]{1,6}){0,3}(?:\.\*)?\s*,?\s*){1,8}")
 KerasName = Literal["2", "3", "tf-keras"]
@@ -23,7 +23,7 @@ def not_a_range(text: str) -> str | None:
     return None
 
 
-Range = Annotated[str, RANGE, Rule(not_a_range)]
+Range = Annotated[str, RANGE, FormRule(not_a_range)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -51,7 +51,7 @@ RESTART_HINT = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Strategy:
+class ProofStrategy:
     """How one program is started, judged and named."""
 
     checks: Sequence[Judge]
@@ -119,13 +119,13 @@ def _communication(proof: Prove) -> tuple[str, ...]:
     return ("--communication", proof.communication, "--stall", str(max(1, proof.timeout_s // STALL_SHARE)))
 
 
-_HOROVOD = Strategy(
+_HOROVOD = ProofStrategy(
     packages=("tensorflow", "horovod"),
     words=lambda proof, gpus: f"{count(proof.processes, 'rank')}{gpus}",
     checks=(*ONE_WORLD, processes.check_gpus, *BETWEEN_RANKS, training.check_weights, *LEARNED),
 )
 
-STRATEGIES: Mapping[str, Strategy] = {
+STRATEGIES: Mapping[str, ProofStrategy] = {
     "horovod_keras": _HOROVOD,
     "horovod_graph": replace(
         _HOROVOD,
@@ -135,12 +135,12 @@ STRATEGIES: Mapping[str, Strategy] = {
         ),
     ),
     "thorough": replace(_HOROVOD, checks=(*ONE_WORLD, processes.check_gpus, check_numbers)),
-    "single": Strategy(
+    "single": ProofStrategy(
         words=lambda _, gpus: f"one process{gpus.removesuffix(' each')}",
         checks=(*ONE_WORLD, processes.check_gpus, training.check_restart, *LEARNED),
         hints={"restart": RESTART_HINT},
     ),
-    "mirrored": Strategy(
+    "mirrored": ProofStrategy(
         arguments=lambda proof: ("--devices", str(proof.devices)),
         words=lambda proof, gpus: f"{proof.devices} {'GPUs' if gpus else 'replicas'} of one process",
         checks=(
@@ -159,7 +159,7 @@ STRATEGIES: Mapping[str, Strategy] = {
             "restart": RESTART_HINT,
         },
     ),
-    "multiworker": Strategy(
+    "multiworker": ProofStrategy(
         arguments=_communication,
         words=lambda proof, gpus: f"{proof.processes} workers{gpus}",
         checks=(

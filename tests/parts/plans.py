@@ -10,7 +10,7 @@ from typing import Any
 from parts.profiles import profile
 from provision.machine.install.executor import Executor
 from provision.machine.root.store import Store
-from provision.machine.sharing.locks import Lock
+from provision.machine.sharing.locks import HeldLock
 from provision.model.event import Event
 from provision.model.layout import EnvironmentId
 from provision.model.modulefile import Modulefile
@@ -48,7 +48,7 @@ def plan_of(store: Store, env: EnvironmentId, steps: Sequence[Step], **changes: 
 def executor_of(
     store: Store,
     plan: Plan,
-    lock: Lock,
+    lock: HeldLock,
     listen: Callable[[Event], None] = lambda event: None,
     environ: Mapping[str, str] | None = None,
 ) -> Executor:

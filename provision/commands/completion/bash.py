@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from provision.commands.completion.cases import ASKED, TOP, argument_of, group_by_value, leaves, options_with_value
-from provision.commands.options.declare import Command, Option
+from provision.commands.options.declare import CommandOptions, Option
 
 HEAD = """\
 # Completion of `provision` for bash, written by `provision completion bash`.
@@ -42,7 +42,7 @@ complete -F _provision provision
 """
 
 
-def write_script(commands: Sequence[Command]) -> str:
+def write_script(commands: Sequence[CommandOptions]) -> str:
     """The script."""
     values = options_with_value(commands)
     subverbs = [f'"{leaf.name}"' for command in commands for leaf in command.subverbs]

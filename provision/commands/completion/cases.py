@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from provision.commands.options.declare import Command, Option
+from provision.commands.options.declare import CommandOptions, Option
 
 # In a shell, a file and a folder are completed by the shell itself, and these by `provision __complete`.
 ASKED = ("sites", "archs", "stacks", "environments")
 TOP = ("--help", "--version")
 
 
-def options_with_value(commands: Iterable[Command]) -> dict[str, Option]:
+def options_with_value(commands: Iterable[CommandOptions]) -> dict[str, Option]:
     """Every option that has a value; it names the same in every command that has the option."""
     found: dict[str, Option] = {}
     for option in (option for leaf in leaves(commands) for option in leaf.options if not option.is_switch):
@@ -30,12 +30,12 @@ def group_by_value(options: dict[str, Option]) -> list[tuple[Option, list[str]]]
     return list(groups.values())
 
 
-def argument_of(command: Command) -> Option | None:
+def argument_of(command: CommandOptions) -> Option | None:
     """What a command's arguments name, if that can be completed."""
     first = command.arguments[0] if command.arguments else None
     return first if first and (first.kind or first.choices) else None
 
 
-def leaves(commands: Iterable[Command]) -> list[Command]:
+def leaves(commands: Iterable[CommandOptions]) -> list[CommandOptions]:
     """The commands that have options: verbs without sub-verbs, and sub-verbs."""
     return [leaf for command in commands for leaf in command.leaves]

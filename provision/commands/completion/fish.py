@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from provision.commands.completion.cases import ASKED, argument_of, leaves, options_with_value
-from provision.commands.options.declare import Command, Option
+from provision.commands.options.declare import CommandOptions, Option
 
 HEAD = """\
 # Completion of `provision` for fish, written by `provision completion fish`.
@@ -49,7 +49,7 @@ complete -c provision -f
 """
 
 
-def write_script(commands: Sequence[Command]) -> str:
+def write_script(commands: Sequence[CommandOptions]) -> str:
     """The script."""
     subverbs = [quote(leaf.name) for command in commands for leaf in command.subverbs]
     lines = [
@@ -73,7 +73,7 @@ def write_script(commands: Sequence[Command]) -> str:
     return "".join(lines)
 
 
-def option_line(leaf: Command, option: Option) -> str:
+def option_line(leaf: CommandOptions, option: Option) -> str:
     """The line of one option."""
     names = " ".join(f"-l {name[2:]}" if name.startswith("--") else f"-s {name[1:]}" for name in option.names)
     value = "" if option.is_switch else f" {complete(option, required=True)}"

@@ -15,7 +15,7 @@ from provision.profile.site import Site
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class RemotePlace:
     """A folder of a site, which a shell there expands, and the host for ssh; None if this machine sees the folder."""
 
     folder: str
@@ -36,7 +36,7 @@ def refuse_controls(*texts: str | None) -> None:
             )
 
 
-def choose_place(args: argparse.Namespace, site: Site) -> Place:
+def choose_place(args: argparse.Namespace, site: Site) -> RemotePlace:
     """The place that these options name.
 
     Raises:
@@ -73,7 +73,7 @@ def choose_place(args: argparse.Namespace, site: Site) -> Place:
         refuse_unused(
             args, [("--user", args.user)], "this machine sees the files of the site; for a copy by ssh add `--host`"
         )
-    return Place(
+    return RemotePlace(
         folder=folder.replace("$PROJECT", project),
         host=None if seen and args.host is None else _host(args, site, folder),
     )

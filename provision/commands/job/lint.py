@@ -13,7 +13,7 @@ from provision.lint import Finding, count_findings, sort_findings
 from provision.lint.arch_choice import archs_for, on_other_nodes
 from provision.lint.job_script import JobScript, Start, is_program, read_script
 from provision.lint.rules import count_rules, lint_job, lint_program
-from provision.lint.training_script import Training
+from provision.lint.training_script import TrainingProgram
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import is_file, read_given
 from provision.profile.arch import Arch
@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> Outcome:
     text = read_given(args.file, what, stdin=True, errors="replace", exact=True)
     findings: list[Finding] = []
     script = None
-    trainings: list[Training] = []
+    trainings: list[TrainingProgram] = []
     unread: list[tuple[str, str]] = []
     if is_program(text, args.file):
         if args.script is not None:
@@ -100,7 +100,7 @@ def _again(args: argparse.Namespace) -> str:
     return shlex.join(words)
 
 
-def _listed(script: JobScript | None, trainings: list[Training]) -> str:
+def _listed(script: JobScript | None, trainings: list[TrainingProgram]) -> str:
     """The files that were read, in words."""
     files = [f"`{script.name}`"] if script is not None else []
     files += [f"`{training.file}`" for training in trainings if script is None or training.file != script.name]
@@ -109,7 +109,7 @@ def _listed(script: JobScript | None, trainings: list[Training]) -> str:
 
 def _notes(
     script: JobScript | None,
-    trainings: list[Training],
+    trainings: list[TrainingProgram],
     unread: list[tuple[str, str]],
     site: Site | None,
     arch: Arch | None,
@@ -141,7 +141,7 @@ def _notes(
 
 def _programs(
     script: JobScript, args: argparse.Namespace
-) -> tuple[tuple[Start | None, Training] | None, list[Training], list[tuple[str, str]]]:
+) -> tuple[tuple[Start | None, TrainingProgram] | None, list[TrainingProgram], list[tuple[str, str]]]:
     """The main training script with its command, the others, and those that cannot be read, each with the reason."""
     if args.script is not None:
         return (script.main(), read_program(args.script)), [], []

@@ -5,13 +5,13 @@ from __future__ import annotations
 from provision.errors import ConfigError
 from provision.lint.imports import files_beside
 from provision.lint.rules import read_training
-from provision.lint.training_script import Training
+from provision.lint.training_script import TrainingProgram
 from provision.machine.files.disk import is_file, read_given
 
 MOST_MODULES = 300
 
 
-def read_program(path: str, text: str | None = None) -> Training:
+def read_program(path: str, text: str | None = None) -> TrainingProgram:
     """The training script at this path, or of this text, with what it imports from its folder, and what that imports.
 
     Raises:

@@ -32,7 +32,7 @@ CONTAINER, MODULES = "container", "modules"
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class KernelWish:
     """How a kernel is to be installed: in which folder of kernels, under which names, by which command, or only shown."""
 
     folder: Path
@@ -44,7 +44,7 @@ class Wish:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Install it."""
-    wish = Wish(
+    wish = KernelWish(
         folder=kernels_of(args),
         command=command_line(args),
         name=args.name,
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> Outcome:
     return _for_modules(args, wish) if args.where == MODULES else _for_environment(args, wish)
 
 
-def install_for_venv(folder: str, wish: Wish) -> Outcome:
+def install_for_venv(folder: str, wish: KernelWish) -> Outcome:
     """Install a kernel for a venv of `provision venv create`, in which `ipykernel` is installed if it is missing.
 
     Raises:
@@ -87,7 +87,7 @@ def _variables(site: Site, beneath: Beneath) -> Mapping[str, str]:
     return provided_python(site, dataclasses.replace(site.arch(beneath.arch), provided=beneath.modules)).environ
 
 
-def _for_environment(args: argparse.Namespace, wish: Wish) -> Outcome:
+def _for_environment(args: argparse.Namespace, wish: KernelWish) -> Outcome:
     """A kernel for a published environment. If it has no `ipykernel`, a venv of the kernel on top of it has one."""
     site = shipped.load_site(args.site)
     store = read_store(site)
@@ -108,7 +108,7 @@ def _for_environment(args: argparse.Namespace, wish: Wish) -> Outcome:
     return _written(wish, made, _script(site, beneath, str(venv)), _packages_of(venv))
 
 
-def _for_modules(args: argparse.Namespace, wish: Wish) -> Outcome:
+def _for_modules(args: argparse.Namespace, wish: KernelWish) -> Outcome:
     """A kernel for the site's own modules. If their Python has no `ipykernel`, a venv of the kernel on top of it has one.
 
     Raises:
@@ -138,7 +138,7 @@ def _packages_of(venv: Path) -> str:
     return f"`ipykernel` is in {venv}; `%pip install PACKAGE` in a notebook adds packages there"
 
 
-def _for_container(args: argparse.Namespace, wish: Wish) -> Outcome:
+def _for_container(args: argparse.Namespace, wish: KernelWish) -> Outcome:
     """A kernel for the site's container, in the form of Open OnDemand."""
     site = shipped.load_site(args.site)
     overlays = tuple(path if path.startswith("$") else absolute(path) for path in args.overlay)
@@ -165,7 +165,7 @@ def _for_container(args: argparse.Namespace, wish: Wish) -> Outcome:
     )
 
 
-def _kernel(wish: Wish, site: Site, beneath: Beneath, default: str, *, venv: str | None = None) -> Kernel:
+def _kernel(wish: KernelWish, site: Site, beneath: Beneath, default: str, *, venv: str | None = None) -> Kernel:
     """The kernel for a published environment, or for a venv on one.
 
     Raises:
@@ -201,7 +201,7 @@ def _script(site: Site, beneath: Beneath, venv: str | None) -> EnvironmentScript
     )
 
 
-def _written(wish: Wish, made: Kernel, script: EnvironmentScript, note: str) -> Outcome:
+def _written(wish: KernelWish, made: Kernel, script: EnvironmentScript, note: str) -> Outcome:
     """Write the kernel, or print its files."""
     again = f"`provision kernel remove {made.name}`, then install it again"
     text = render_environment_script(script, command=wish.command, again=again)

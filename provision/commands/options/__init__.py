@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from provision.commands import VERBS
 from provision.commands.options import building, environments, jobs, makers, users
-from provision.commands.options.declare import Command
+from provision.commands.options.declare import CommandOptions
 
 LEAVES = (*building.COMMANDS, *environments.COMMANDS, *jobs.COMMANDS, *users.COMMANDS, *makers.COMMANDS)
 
 
-def _command(verb: str, purpose: str) -> Command:
+def _command(verb: str, purpose: str) -> CommandOptions:
     leaves = tuple(leaf for leaf in LEAVES if leaf.words[0] == verb)
-    return leaves[0] if leaves[0].name == verb else Command(name=verb, purpose=purpose, subverbs=leaves)
+    return leaves[0] if leaves[0].name == verb else CommandOptions(name=verb, purpose=purpose, subverbs=leaves)
 
 
 # Every verb, in the order of the help.
 COMMANDS = {verb: _command(verb, purpose) for verb, purpose in VERBS}
 
 
-def find_command(*words: str) -> Command | None:
+def find_command(*words: str) -> CommandOptions | None:
     """The verb or sub-verb that these words begin with; None if they begin with no verb."""
     command = COMMANDS.get(words[0]) if words else None
     if command is None:

@@ -88,7 +88,7 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Command:
+class CommandOptions:
     """A verb, or a verb and a sub-verb; a verb that has sub-verbs takes nothing itself.
 
     `run` is the function that does it, as `module:function` below `provision.commands`. The module is loaded when it runs.
@@ -97,7 +97,7 @@ class Command:
     name: str
     purpose: str
     groups: tuple[Group, ...] = ()
-    subverbs: tuple[Command, ...] = ()
+    subverbs: tuple[CommandOptions, ...] = ()
     run: str = ""
     examples: tuple[str, ...] = ()
     note: str | None = None
@@ -108,7 +108,7 @@ class Command:
         return tuple(self.name.split())
 
     @property
-    def leaves(self) -> tuple[Command, ...]:
+    def leaves(self) -> tuple[CommandOptions, ...]:
         """The commands with options: the verb, or its sub-verbs."""
         return self.subverbs or (self,)
 
@@ -153,18 +153,20 @@ def option(spelling: str, purpose: str, *, to: str = "", **more: Any) -> Option:
     return Option(names=names, word=word, number=number, purpose=purpose, to=to, **more)
 
 
-def verb(name: str, *parts: Option | Group, **more: Any) -> Command:
+def verb(name: str, *parts: Option | Group, **more: Any) -> CommandOptions:
     """A verb without sub-verbs; `more` are other fields of `Command`."""
     return subverb(name, dict(VERBS)[name], *parts, **more)
 
 
-def subverb(name: str, purpose: str, *parts: Option | Group, run: str = "", **more: Any) -> Command:
+def subverb(name: str, purpose: str, *parts: Option | Group, run: str = "", **more: Any) -> CommandOptions:
     """A sub-verb: `site list`. Without `run`, its function is `run` in the module that is named like the command."""
     groups: list[Group] = []
     for is_group, some in itertools.groupby(parts, lambda part: isinstance(part, Group)):
         same = tuple(some)
         groups += same if is_group else (Group(options=same),)  # type: ignore[arg-type]
-    return Command(name=name, purpose=purpose, groups=tuple(groups), run=run or f"{name.replace(' ', '.')}:run", **more)
+    return CommandOptions(
+        name=name, purpose=purpose, groups=tuple(groups), run=run or f"{name.replace(' ', '.')}:run", **more
+    )
 
 
 HELP = option("-h, --help", "show this help message and exit")

@@ -15,7 +15,7 @@ from provision.commands.options.common import (
     positive,
     whole,
 )
-from provision.commands.options.declare import Command, Group, Option, option, subverb
+from provision.commands.options.declare import CommandOptions, Group, Option, option, subverb
 from provision.profile.launcher import LAUNCHERS
 
 ON_ONE_NODE = ("single", "mirrored")
@@ -124,7 +124,7 @@ OUTPUT = (
 OF_SOME_KINDS = (*NODES, *SWEEP, *RUNTIME)
 
 
-def kind(name: str, purpose: str, *examples: str) -> Command:
+def kind(name: str, purpose: str, *examples: str) -> CommandOptions:
     """A kind of users' job; the default of each option is in the profile."""
     size: tuple[Option, ...] = (*(() if name in ON_ONE_NODE else NODES), GPUS, *(() if name == "single" else SWEEP))
     groups = {

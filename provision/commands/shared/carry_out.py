@@ -16,7 +16,7 @@ from provision.machine.install.executor import Executor
 from provision.machine.probes.ask_scheduler import status
 from provision.machine.root.event_file import shown_to_waiting, to_all
 from provision.machine.sharing.claims import describe_holder
-from provision.machine.sharing.locks import Lock, Waiting
+from provision.machine.sharing.locks import HeldLock, Waiting
 from provision.machine.submission.follow import Follower
 from provision.machine.terminal.progress_lines import Plain
 from provision.model.event import Event, Listener, plan_event
@@ -44,7 +44,7 @@ def carry_out(order: Order, target: Target, request: Request, facts: Facts, plan
     return plan
 
 
-def locked(order: Order, target: Target, plan: Plan, listen: Listener) -> contextlib.AbstractContextManager[Lock]:
+def locked(order: Order, target: Target, plan: Plan, listen: Listener) -> contextlib.AbstractContextManager[HeldLock]:
     """The lock of the plan's environment."""
     return target.store.held(
         Path(target.store.layout.lock(plan.environment)),

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from provision.commands.options import COMMANDS
-from provision.commands.options.declare import HELP, HELP_ALL, JSON, Command, Option
+from provision.commands.options.declare import HELP, HELP_ALL, JSON, CommandOptions, Option
 from provision.commands.shared.typos import refuse_extra, refuse_option
 from provision.errors import ConfigError
 from provision.wording import count, nearest, nearest_name
@@ -27,7 +27,7 @@ class Parser(argparse.ArgumentParser):
     With `everything`, its help shows the rare options too.
     """
 
-    def __init__(self, command: Command, *, everything: bool = False) -> None:
+    def __init__(self, command: CommandOptions, *, everything: bool = False) -> None:
         name = f"provision {command.name}"
         super().__init__(prog=name, description=command.purpose, epilog=command.note, allow_abbrev=False)
         self.command, self.hidden = command, 0
@@ -117,7 +117,7 @@ def parse(verb: str, words: Sequence[str]) -> argparse.Namespace:
     return args
 
 
-def join_arguments(command: Command, words: Sequence[str]) -> list[str]:
+def join_arguments(command: CommandOptions, words: Sequence[str]) -> list[str]:
     """The words with the value of `--arguments` joined to it if that value looks like an option of another program.
 
     argparse reads `--arguments --data-dir=x` as two options. A value that is an option of this command is not joined: then the
@@ -133,7 +133,7 @@ def join_arguments(command: Command, words: Sequence[str]) -> list[str]:
     return joined
 
 
-def find_leaf(command: Command, words: list[str]) -> tuple[Command, list[str]]:
+def find_leaf(command: CommandOptions, words: list[str]) -> tuple[CommandOptions, list[str]]:
     """The sub-verb that is named among these words, or the verb if it has none; and the words without it.
 
     An option may stand before the sub-verb: `job --site SITE build`.

@@ -106,7 +106,7 @@ def submit_one(order: Order) -> Outcome:
 
 
 @dataclass(slots=True, kw_only=True)
-class Build:
+class SubmittedBuild:
     """The build of one arch: the environment, its job, and what became of it."""
 
     arch: str
@@ -131,16 +131,16 @@ def submit_several(order: Order, archs: Sequence[str]) -> Outcome:
     return _outcome_of(build_in_jobs(order, archs))
 
 
-def build_in_jobs(order: Order, archs: Sequence[str]) -> list[Build]:
+def build_in_jobs(order: Order, archs: Sequence[str]) -> list[SubmittedBuild]:
     """Submit a job for each arch, follow all of them, and return what became of each.
 
     Raises:
         Interruption: as of `submit_several`.
     """
-    builds: list[Build] = []
+    builds: list[SubmittedBuild] = []
     targets: dict[str, Target] = {}
     for arch in archs:
-        build = Build(arch=arch)
+        build = SubmittedBuild(arch=arch)
         builds.append(build)
         try:
             prepared = prepare_job(dataclasses.replace(order, arch=arch))
@@ -160,7 +160,7 @@ def build_in_jobs(order: Order, archs: Sequence[str]) -> list[Build]:
     return builds
 
 
-def _follow(order: Order, builds: Sequence[Build], targets: dict[str, Target]) -> None:
+def _follow(order: Order, builds: Sequence[SubmittedBuild], targets: dict[str, Target]) -> None:
     site = next(iter(targets.values())).site
     stores = {arch: target.store for arch, target in targets.items()}
     submitted = {build.arch: build for build in builds if build.job is not None}
@@ -181,7 +181,7 @@ def _follow(order: Order, builds: Sequence[Build], targets: dict[str, Target]) -
         build.state = "failed" if build.error else "published" if order.publish else "proved"
 
 
-def _outcome_of(builds: Sequence[Build]) -> Outcome:
+def _outcome_of(builds: Sequence[SubmittedBuild]) -> Outcome:
     """What became of each arch; the errors are shown whole, on stderr."""
     for build in builds:
         if build.error:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from provision.commands import VERBS
 from provision.commands.options import COMMANDS
-from provision.commands.options.declare import Command
+from provision.commands.options.declare import CommandOptions
 from provision.errors import ConfigError
 from provision.wording import nearest, nearest_name
 
@@ -56,7 +56,7 @@ def refuse_verb(word: str, rest: Sequence[str]) -> NoReturn:
     )
 
 
-def refuse_option(leaf: Command, verb: str, words: Sequence[str], name: str) -> NoReturn:
+def refuse_option(leaf: CommandOptions, verb: str, words: Sequence[str], name: str) -> NoReturn:
     """Raise for an option that this verb does not take, with the verbs that take it.
 
     Raises:
@@ -100,7 +100,7 @@ def without_option(words: Sequence[str], name: str, *, takes_value: bool) -> lis
     return kept
 
 
-def refuse_extra(leaf: Command, args: argparse.Namespace, words: Sequence[str], word: str) -> NoReturn:
+def refuse_extra(leaf: CommandOptions, args: argparse.Namespace, words: Sequence[str], word: str) -> NoReturn:
     """Raise for a word that this verb does not take; a known name gets the option that takes it.
 
     Raises:

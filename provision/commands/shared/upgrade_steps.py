@@ -44,7 +44,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class UpgradeStep:
     """What the upgrade does on one arch."""
 
     part: Part
@@ -111,13 +111,13 @@ def lock_paths(parts: list[Part]) -> dict[Path, Part]:
     return paths
 
 
-def make_steps(parts: list[Part]) -> list[Step]:
+def make_steps(parts: list[Part]) -> list[UpgradeStep]:
     """The plan of each arch with the newer locks, and what it changes."""
     advisories, steps = read_advisories(), []
     for part in parts:
         request = part.target.request(part.facts)
         plan = part.target.plan(request, part.facts)
-        steps.append(Step(part=part, plan=plan, changes=_changes(part, request, plan, advisories)))
+        steps.append(UpgradeStep(part=part, plan=plan, changes=_changes(part, request, plan, advisories)))
     return steps
 
 
@@ -135,9 +135,9 @@ def _changes(part: Part, request: Request, plan: Plan, advisories: Any) -> Upgra
     return upgrade_changes(installed, wanted, (record.identity if record else {}, plan.identity), advisories)
 
 
-def say_steps(args: argparse.Namespace, steps: list[Step]) -> None:
+def say_steps(args: argparse.Namespace, steps: list[UpgradeStep]) -> None:
     """Show what changes on each arch; archs with the same changes share their lines."""
-    groups: dict[tuple[str, ...], list[Step]] = {}
+    groups: dict[tuple[str, ...], list[UpgradeStep]] = {}
     for step in steps:
         groups.setdefault(tuple(change_lines(step.changes)), []).append(step)
     say(f"upgrade of {args.stack}")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from provision.errors import ConfigError
 from provision.machine.files.disk import read_json, remove, write
 from provision.machine.terminal.console import ask, say
-from provision.planning.site_proposals import Surroundings, propose
+from provision.planning.site_proposals import SeenMachine, propose
 from provision.profile.blanks import LEAVE_OUT, decided_by, unneeded
 from provision.wording import count
 
@@ -42,11 +42,11 @@ class Dialogue:
     blanks: Sequence[Blank]
     answers: dict[str, str]
     gpu_archs: Collection[str]
-    surroundings: Surroundings
+    surroundings: SeenMachine
     check: Check
     doubt: Callable[[str, str], str]
     complete: Callable[[str, str], str]
-    draft: Draft
+    draft: ProfileDraft
     taken: list[str] = field(default_factory=list)
     earlier: dict[str, str] = field(default_factory=dict)
     """The answers before `<`, which are proposed when the same question comes again."""
@@ -140,7 +140,7 @@ def _say_keys() -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class ProfileDraft:
     """The answers of a dialogue that has not ended, in a file beside the profile."""
 
     path: Path

@@ -13,7 +13,7 @@ import archspec.cpu
 
 from provision.commands.shared.outcome import Outcome
 from provision.commands.site.browse import table
-from provision.commands.site.dialogue import Check, Dialogue, Draft, wrong_with
+from provision.commands.site.dialogue import Check, Dialogue, ProfileDraft, wrong_with
 from provision.errors import ConfigError
 from provision.knowledge.targets import require_known_target
 from provision.machine.configuration import shipped
@@ -22,7 +22,7 @@ from provision.machine.files.disk import exists, read_given, rewrite, write
 from provision.machine.probes.ask_scheduler import mpi_types, node_kinds
 from provision.machine.probes.login_node import modules_here, path_of_new_profile, today, values_here
 from provision.machine.terminal.console import can_ask, say
-from provision.planning.site_proposals import Surroundings, kinds_by_name, propose, with_versions
+from provision.planning.site_proposals import SeenMachine, kinds_by_name, propose, with_versions
 from provision.profile.blanks import (
     LEAVE_OUT,
     Blank,
@@ -70,7 +70,9 @@ def run(args: argparse.Namespace) -> Outcome:
     if again:
         _refuse_filled(args.set, path, data, asked)
     answers = {key: complete(key, answer) for key, answer in _given(args, asked, check).items()}
-    draft = Draft(path=path.with_name(f"{path.name}.draft"), source=str(path) if again else source, archs=[*archs])
+    draft = ProfileDraft(
+        path=path.with_name(f"{path.name}.draft"), source=str(path) if again else source, archs=[*archs]
+    )
     asks = can_ask() and not args.json
     if asks:
         for note in notes:
@@ -130,7 +132,7 @@ def _refuse_name(name: str) -> None:
     )
 
 
-def _read_existing(path: Path, args: argparse.Namespace) -> tuple[str, list[str], Surroundings]:
+def _read_existing(path: Path, args: argparse.Namespace) -> tuple[str, list[str], SeenMachine]:
     """The text of the user's own profile, with the archs to add; a note, and what this machine shows.
 
     Raises:
@@ -167,7 +169,7 @@ def _read_existing(path: Path, args: argparse.Namespace) -> tuple[str, list[str]
     return text, notes, seen
 
 
-def _read_template(source: str, args: argparse.Namespace) -> tuple[str, list[str], Surroundings]:
+def _read_template(source: str, args: argparse.Namespace) -> tuple[str, list[str], SeenMachine]:
     """The text of the profile to copy, with the archs that the site has; a note on them; what this machine shows.
 
     Raises:
@@ -195,7 +197,7 @@ def _read_template(source: str, args: argparse.Namespace) -> tuple[str, list[str
     return with_archs(text, {name: patterns[name] for name in kept}), notes, seen
 
 
-def _other_nodes(seen: Surroundings, archs: Mapping[str, Any], typed: str) -> list[str]:
+def _other_nodes(seen: SeenMachine, archs: Mapping[str, Any], typed: str) -> list[str]:
     """A line for each kind of node that no arch of the profile has, by their partitions."""
     partitions = {table(table(archs, arch), "job").get("partition") for arch in archs}
     return [
@@ -255,7 +257,7 @@ def _refuse_filled(settings: Sequence[str], path: Path, data: Mapping[str, Any],
 
 
 def _take_proposals(
-    asked: Sequence[Blank], answers: dict[str, str], gpu_archs: Sequence[str], seen: Surroundings, check: Check
+    asked: Sequence[Blank], answers: dict[str, str], gpu_archs: Sequence[str], seen: SeenMachine, check: Check
 ) -> list[str]:
     """Add to the answers what this machine proposes, if it is right; returns the keys whose value is from this machine."""
     taken = []
@@ -304,11 +306,11 @@ def doubt(key: str, answer: str) -> str:
     return f"`{missing[0]}`, the answer for `{key}`, does not exist on this machine" if missing else ""
 
 
-def surroundings(keys: Sequence[str]) -> Surroundings:
+def surroundings(keys: Sequence[str]) -> SeenMachine:
     """What this machine shows of the site: its scheduler's nodes and its modules."""
     if not keys:
-        return Surroundings()
-    return Surroundings(
+        return SeenMachine()
+    return SeenMachine(
         values=values_here(keys),
         kinds=node_kinds(),
         modules=modules_here(),

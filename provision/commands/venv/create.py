@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from provision.commands.kernel.install import Wish, install_for_venv
+from provision.commands.kernel.install import KernelWish, install_for_venv
 from provision.commands.shared.beneath import beneath_of
 from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.on_modules import arch_of_modules, beneath_modules, make_on_modules, name_for_venv
@@ -87,7 +87,7 @@ def _install_kernel(folder: str) -> str:
 
     again = bash("provision kernel install %s", folder)
     try:
-        return install_for_venv(folder, Wish(folder=kernels_folder(None, environ()), command=again)).text
+        return install_for_venv(folder, KernelWish(folder=kernels_folder(None, environ()), command=again)).text
     except CommandError as error:
         error.hint = (
             f"the virtual environment is complete; for Jupyter run `{again}` where pip reaches the package index"

@@ -7,12 +7,12 @@ import os
 import stat
 from collections.abc import Sequence
 
-from provision.model.trust import ROOT, AccessList, Entry, Stranger, parse_acl, repair
+from provision.model.trust import ROOT, AccessList, OwnedPath, Stranger, parse_acl, repair
 
 MOST_LINKS = 40
 
 
-def entries_to(path: str) -> list[Entry]:
+def entries_to(path: str) -> list[OwnedPath]:
     """Every folder, link and file that decides which file a path is, from the root of the file system to the file.
 
     Before each entry comes the folder that it is in.
@@ -46,14 +46,14 @@ def entries_to(path: str) -> list[Entry]:
     return entries
 
 
-def entry_of(path: str, descriptor: int | None = None) -> Entry:
+def entry_of(path: str, descriptor: int | None = None) -> OwnedPath:
     """What is at this path, links not followed; or what this descriptor has open.
 
     Raises:
         OSError: there is nothing.
     """
     status = os.lstat(path) if descriptor is None else os.fstat(descriptor)
-    entry = Entry(path=path, user=status.st_uid, group=status.st_gid, mode=status.st_mode)
+    entry = OwnedPath(path=path, user=status.st_uid, group=status.st_gid, mode=status.st_mode)
     # An access list that lets others write sets the bit of the group too.
     if stat.S_ISLNK(entry.mode) or not entry.mode & stat.S_IWGRP:
         return entry

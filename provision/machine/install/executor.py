@@ -33,7 +33,7 @@ from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.sealing import seal, write_candidate
 from provision.machine.root.store import Store
-from provision.machine.sharing.locks import Lock
+from provision.machine.sharing.locks import HeldLock
 from provision.model.child_environ import Needs
 from provision.model.description import Description
 from provision.model.event import Event, Listener
@@ -95,7 +95,7 @@ class Executor:
     store: Store
     environ: Mapping[str, str]
     listen: Listener
-    lock: Lock
+    lock: HeldLock
     seconds: dict[str, float] = field(default_factory=dict)
 
     def run(self) -> None:

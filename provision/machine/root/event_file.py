@@ -12,7 +12,7 @@ from provision.errors import ConfigError
 from provision.machine.files.own_files import open_own
 from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.root.store import Store
-from provision.machine.sharing.locks import Lock
+from provision.machine.sharing.locks import HeldLock
 from provision.model.event import Event, Listener, emit_event
 from provision.model.layout import EnvironmentId
 
@@ -57,7 +57,7 @@ def to_file(path: Path) -> Iterator[Listener]:
 
 
 @contextlib.contextmanager
-def shown_to_waiting(store: Store, env: EnvironmentId, lock: Lock) -> Iterator[Listener]:
+def shown_to_waiting(store: Store, env: EnvironmentId, lock: HeldLock) -> Iterator[Listener]:
     """A listener that writes the events of a build for the processes that wait for its lock. The files of earlier builds go."""
     path = Path(store.layout.events(env, str(lock.says["token"])))
     store.shared.make(path.parent)

@@ -21,7 +21,7 @@ from provision.machine.files.own_files import new_folder
 from provision.machine.files.who_may_write import user_name
 from provision.machine.sharing import locks
 from provision.machine.sharing.claims import utc_now
-from provision.machine.sharing.locks import Lock
+from provision.machine.sharing.locks import HeldLock
 from provision.machine.sharing.shared_root import SharedRoot
 from provision.model.generation import Generation
 from provision.model.layout import KINDS, modulefile_path
@@ -222,7 +222,7 @@ class Generations:
         left = self.read_all(arch) if os.path.lexists(pointer) else {}
         return self.folder(arch, max(left)) if left else None
 
-    def held(self, arch: str, does: str) -> contextlib.AbstractContextManager[Lock]:
+    def held(self, arch: str, does: str) -> contextlib.AbstractContextManager[HeldLock]:
         """The lock under which the pointer of an arch changes."""
         path = self.shared.root / "locks" / f"publish-{arch}.lock"
         return locks.held(self.shared, path, {"does": f"{does} on arch {arch}"})

@@ -30,7 +30,7 @@ from provision.model.receipt import Receipt
 from provision.model.record import Record
 from provision.model.stored import NewerError
 from provision.model.usage import Usage
-from provision.planning.removal import Decision, Leftover, Resident
+from provision.planning.removal import Leftover, RemovalDecision, Resident
 from provision.schedulers.status import RunningJob
 
 # Where runs write beside what they replace, and rename what they remove.
@@ -278,7 +278,7 @@ class Remover:
         return None
 
     def carry_out(
-        self, decisions: Sequence[Decision], leftovers: Sequence[Leftover]
+        self, decisions: Sequence[RemovalDecision], leftovers: Sequence[Leftover]
     ) -> tuple[list[Resident | Leftover], list[str]]:
         """Remove what was decided; returns what is gone, and a line for each thing that stays after all.
 

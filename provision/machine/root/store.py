@@ -21,7 +21,7 @@ from provision.machine.files.who_may_write import user_name
 from provision.machine.probes.look_around import look_into, nearest_existing
 from provision.machine.root.caches import Downloads, Wheels
 from provision.machine.root.generations import Generations
-from provision.machine.sharing.locks import Lock, Waiting, held, holder, is_left
+from provision.machine.sharing.locks import HeldLock, Waiting, held, holder, is_left
 from provision.machine.sharing.shared_root import LEFT, SharedRoot
 from provision.model.facts import Place
 from provision.model.layout import EnvironmentId, Layout
@@ -293,7 +293,7 @@ class Store:
 
     def held(
         self, path: Path, does: JSON, waiting: Waiting | None = None, *, wait: bool = True
-    ) -> contextlib.AbstractContextManager[Lock]:
+    ) -> contextlib.AbstractContextManager[HeldLock]:
         """Hold the lock at `path`: see `locks.held`."""
         return held(self.shared, path, does, waiting, wait=wait)
 

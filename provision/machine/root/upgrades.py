@@ -17,7 +17,7 @@ from provision.machine.files.disk import remove, write, write_json
 from provision.machine.root.generations import Change
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
-from provision.machine.sharing.locks import Lock
+from provision.machine.sharing.locks import HeldLock
 from provision.model.upgrade import ArchUpgrade, Upgrade, UpgradeState
 
 FILE = "upgrade.json"
@@ -49,7 +49,7 @@ class Upgrades:
         """The folder of the newer locks."""
         return self.folder / "after"
 
-    def held(self) -> contextlib.AbstractContextManager[Lock]:
+    def held(self) -> contextlib.AbstractContextManager[HeldLock]:
         """The lock under which a stack is upgraded.
 
         Raises:

@@ -161,7 +161,7 @@ class Waiting:
 
 
 @dataclass(slots=True)
-class Lock:
+class HeldLock:
     """A lock that this process holds, or is about to take."""
 
     path: Path
@@ -270,14 +270,14 @@ class Lock:
 @contextlib.contextmanager
 def held(
     shared: SharedRoot, path: Path, does: JSON, waiting: Waiting | None = None, *, wait: bool = True
-) -> Iterator[Lock]:
+) -> Iterator[HeldLock]:
     """Hold the lock at `path`. If another process holds it, wait for that process, or fail if `wait` is false.
 
     Raises:
         StoreError: another process holds the lock, or has taken it meanwhile, or the claim cannot be written.
     """
     shared.make(path.parent)
-    lock = Lock(path, make_claim(does), shared)
+    lock = HeldLock(path, make_claim(does), shared)
     # A signal can end this process before the `finally` below begins, or while this function is not running.
     atexit.register(lock.release)
     try:
@@ -291,7 +291,7 @@ def held(
         atexit.unregister(lock.release)
 
 
-def take(lock: Lock, waiting: Waiting, *, wait: bool) -> None:
+def take(lock: HeldLock, waiting: Waiting, *, wait: bool) -> None:
     """Take the lock as soon as it is free, or its holder is dead.
 
     Raises:

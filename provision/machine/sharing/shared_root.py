@@ -38,7 +38,7 @@ from provision.model.layout import Layout
 from provision.model.problem import Problem, raise_problems
 from provision.model.quoting import bash
 from provision.model.sharing import Sharing
-from provision.model.trust import ROOT, Entry, Stranger, find_strangers
+from provision.model.trust import ROOT, OwnedPath, Stranger, find_strangers
 from provision.wording import count
 
 T = TypeVar("T")
@@ -92,7 +92,7 @@ class Admins:
             notes.append(Problem(kind="name", subject="admins", message=message, hint=hint))
         return notes
 
-    def problems_of(self, folder: Entry) -> list[Problem]:
+    def problems_of(self, folder: OwnedPath) -> list[Problem]:
         """Who may write a folder below the root, and is no admin.
 
         Raises:
@@ -107,17 +107,17 @@ class Admins:
         except OSError:
             return []
 
-    def _strangers(self, folder: Entry) -> list[Stranger]:
+    def _strangers(self, folder: OwnedPath) -> list[Stranger]:
         return [one for one in self._find([entry_of(str(self.root.resolve())), folder]) if one.entry is folder]
 
-    def _find(self, entries: Sequence[Entry]) -> Iterator[Stranger]:
+    def _find(self, entries: Sequence[OwnedPath]) -> Iterator[Stranger]:
         """Who may write these entries and is no admin."""
         users, group = frozenset((ROOT, os.geteuid(), self.root.stat().st_uid)), self._number()
         return find_strangers(
             entries, users, frozenset(() if group is None else (group,)), known=self.sharing.group is not None
         )
 
-    def _is_above(self, entry: Entry) -> bool:
+    def _is_above(self, entry: OwnedPath) -> bool:
         """Whether this is a folder that contains the root, or a link to it."""
         return not Path(entry.path).is_relative_to(self.root.resolve())
 

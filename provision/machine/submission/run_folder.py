@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from provision.errors import ConfigError
-from provision.jobs.scaling import Run, read_run
+from provision.jobs.scaling import RecordedRun, read_run
 from provision.machine.files.disk import is_file, read_given
 
 SWEEP = "`provision job mirrored --sweep 1,2,4 --submit --site SITE` submits such jobs"
 
 
-def read_runs(folders: Sequence[str]) -> tuple[list[Run], list[str]]:
+def read_runs(folders: Sequence[str]) -> tuple[list[RecordedRun], list[str]]:
     """The runs in these folders, or of these files `run.json`; and the folders without one, if others have one.
 
     With `runs/*` a shell also gives the folders of jobs that failed, still run, or record nothing.
@@ -30,7 +30,7 @@ def read_runs(folders: Sequence[str]) -> tuple[list[Run], list[str]]:
     return [_read(path) for path in recorded or paths], [str(path) for path in paths if path not in recorded]
 
 
-def _read(folder: Path) -> Run:
+def _read(folder: Path) -> RecordedRun:
     record = _json(folder / "run.json")
     if record is None:
         raise ConfigError(

@@ -33,7 +33,7 @@ WIDE = 70
 
 
 @dataclass(slots=True)
-class Row:
+class TableRow:
     """A step of a build, or one of several jobs: its state, what it is, what it does now, and how long it took."""
 
     words: str = ""
@@ -61,14 +61,14 @@ class Table:
     clock: Callable[[], float] = time.monotonic
     say: Callable[[str], None] = print
     marks: dict[str, str] = field(default_factory=lambda: MARKS)
-    rows: dict[str, Row] = field(default_factory=dict)
+    rows: dict[str, TableRow] = field(default_factory=dict)
     ended: float | None = None
 
     def now(self) -> float:
         """The time that is drawn: that of the end, when there is one."""
         return self.clock() if self.ended is None else self.ended
 
-    def line(self, title: str, row: Row, words: str) -> Text:
+    def line(self, title: str, row: TableRow, words: str) -> Text:
         """The line of a row."""
         seconds = row.taken(self.now())
         taken = INSTEAD_OF_SECONDS.get(row.state, "") if seconds is None else f"{seconds:.0f} s"
@@ -95,15 +95,15 @@ class BuildTable(Table):
 
     def listen(self, event: Event) -> None:
         """Take one event into the table."""
-        row = self.rows.get(event.step) or Row()
+        row = self.rows.get(event.step) or TableRow()
         match event.kind:
             case "say":
                 self.say(event.text)
             case "plan":
-                self.rows = {name: Row(title, action) for name, title, action in event.steps}
+                self.rows = {name: TableRow(title, action) for name, title, action in event.steps}
                 self.expected = dict(event.expected)
             case "started":
-                self.rows[event.step] = row = self.rows.get(event.step) or Row(event.text)
+                self.rows[event.step] = row = self.rows.get(event.step) or TableRow(event.text)
                 row.begin(self.clock())
             case "progress":
                 row.doing = read_progress(event.text, row.doing)
@@ -169,7 +169,7 @@ class JobsTable(Table):
 
     def listener(self, name: str) -> Listener:
         """What takes the events of one job into the table."""
-        row = self.rows[name] = Row("submitted")
+        row = self.rows[name] = TableRow("submitted")
         steps: list[str] = []
 
         def end(state: str, words: str) -> None:

@@ -20,7 +20,7 @@ from parts.loops import for_each
 from provision import __version__, cli
 from provision.commands import PAGES, VERBS
 from provision.commands.options import LEAVES
-from provision.commands.options.declare import Command
+from provision.commands.options.declare import CommandOptions
 from provision.commands.shared.parsers import parse
 from provision.errors import EXIT_INTERRUPTED
 
@@ -50,7 +50,7 @@ def test_help_lists_every_verb_with_its_purpose(capsys: Captured) -> None:
 
 @for_each("leaf", LEAVES, ids=lambda leaf: leaf.name)
 def test_help_ends_with_examples_that_can_be_typed(
-    leaf: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    leaf: CommandOptions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What they name is not here, but no word of theirs is wrong."""
     (tmp_path / "train.py").write_text("import horovod.tensorflow as hvd\n")
@@ -149,7 +149,7 @@ def test_a_build_without_a_site_where_slurm_answers_is_refused(
 
 
 @for_each("leaf", LEAVES, ids=lambda leaf: leaf.name)
-def test_every_verb_has_help_that_fits_and_takes_json(leaf: Command, capsys: Captured) -> None:
+def test_every_verb_has_help_that_fits_and_takes_json(leaf: CommandOptions, capsys: Captured) -> None:
     for option in ("--help", "--help-all"):
         assert call(*leaf.words, option) == 0
         out, err = capsys.readouterr()
@@ -160,7 +160,7 @@ def test_every_verb_has_help_that_fits_and_takes_json(leaf: Command, capsys: Cap
 
 
 @for_each("leaf", LEAVES, ids=lambda leaf: leaf.name)
-def test_every_command_has_its_function(leaf: Command) -> None:
+def test_every_command_has_its_function(leaf: CommandOptions) -> None:
     module, _, name = leaf.run.partition(":")
     assert callable(getattr(importlib.import_module(f"provision.commands.{module}"), name))
 
@@ -174,7 +174,7 @@ def test_help_all_of_the_tool_and_of_a_verb_with_sub_verbs_is_help(capsys: Captu
 
 
 @for_each("leaf", LEAVES, ids=lambda leaf: leaf.name)
-def test_an_unknown_option_is_a_wrong_request(leaf: Command, capsys: Captured, words: Words) -> None:
+def test_an_unknown_option_is_a_wrong_request(leaf: CommandOptions, capsys: Captured, words: Words) -> None:
     assert call(*leaf.words, "--nosuch") == 2
     out, err = capsys.readouterr()
     assert out == ""

@@ -14,7 +14,7 @@ import provision
 from parts.loops import for_each
 from provision.commands import VERBS
 from provision.commands.options import COMMANDS, LEAVES
-from provision.commands.options.declare import Command
+from provision.commands.options.declare import CommandOptions
 
 ROOT = Path(provision.__file__).resolve().parents[1]
 
@@ -42,7 +42,7 @@ def test_every_verb_is_data_in_the_order_of_the_help() -> None:
 
 
 @for_each("leaf", LEAVES, ids=lambda leaf: leaf.name)
-def test_every_option_and_argument_says_what_it_is_for(leaf: Command) -> None:
+def test_every_option_and_argument_says_what_it_is_for(leaf: CommandOptions) -> None:
     for option in leaf.options:
         assert option.purpose, option.names
         assert not option.purpose.endswith("."), option.purpose

@@ -8,7 +8,7 @@ import pytest
 
 from parts.loops import for_each
 from provision.explain.conclude import Explanation
-from provision.explain.known import Entry
+from provision.explain.known import KnownFailure
 from provision.machine.programs.failed_program import explain_log, known_failures
 
 LOGS = Path(__file__).parent / "logs"
@@ -62,7 +62,7 @@ def ranked(text: str, rank: int) -> str:
 
 
 @for_each("entry", EXAMPLES, ids=lambda entry: entry.id)
-def test_the_example_of_an_entry_is_explained_by_it(entry: Entry) -> None:
+def test_the_example_of_an_entry_is_explained_by_it(entry: KnownFailure) -> None:
     alone = shown(f"{entry.example}\n")
     if entry.level == "notice":
         assert alone.verdict == "healthy" and entry.id in {note.entry.id for note in alone.findings}
@@ -75,7 +75,7 @@ def test_the_example_of_an_entry_is_explained_by_it(entry: Entry) -> None:
 
 
 @for_each("entry", EXAMPLES, ids=lambda entry: entry.id)
-def test_an_entry_has_a_cause_and_a_hint_and_names_no_line_of_another(entry: Entry) -> None:
+def test_an_entry_has_a_cause_and_a_hint_and_names_no_line_of_another(entry: KnownFailure) -> None:
     assert entry.match and entry.cause and entry.hint and entry.source
     assert not entry.cause.endswith(".") and not entry.hint.endswith(".")
     assert any(

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import provision
 from provision.commands.options import COMMANDS
-from provision.commands.options.declare import Command
+from provision.commands.options.declare import CommandOptions
 from provision.machine.programs.failed_program import known_failures
 
 PACKAGE = Path(provision.__file__).parent
@@ -77,7 +77,7 @@ def test_each_command_of_this_tool_in_a_hint_exists_with_its_options() -> None:
     assert not wrong
 
 
-def exists(text: str, known: dict[str, Command]) -> bool:
+def exists(text: str, known: dict[str, CommandOptions]) -> bool:
     """Whether a command of this tool names a verb, and only options of it."""
     words = [word.removesuffix(INSERTED) or INSERTED for word in shlex.split(re.sub(r"[][]", "", text))[1:]]
     if words[0] in ("help", "--help", "--version") or words[0].startswith(INSERTED):

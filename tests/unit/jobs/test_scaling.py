@@ -19,7 +19,7 @@ from parts.jobs import job
 from parts.profiles import profile
 from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
-from provision.jobs.scaling import Run, drawing, notes, points, read_run, table
+from provision.jobs.scaling import RecordedRun, drawing, notes, points, read_run, table
 from provision.jobs.user_job import UserJob
 from provision.machine.submission.render_jobs import render_user_job
 from provision.machine.submission.run_folder import read_runs
@@ -58,7 +58,7 @@ def test_gpu_use_is_that_of_the_training_on_all_nodes(tmp_path: Path) -> None:
 
 
 def test_runs_on_other_gpus_or_with_other_batches_are_noted(words: Words) -> None:
-    first = Run(name="a", program="x", nodes=1, tasks=1, cpus=1, gpus=1, seconds=9, gpu="A100", batch=32)
+    first = RecordedRun(name="a", program="x", nodes=1, tasks=1, cpus=1, gpus=1, seconds=9, gpu="A100", batch=32)
     other = dataclasses.replace(first, name="b", gpus=2, seconds=5, gpu="P100", batch=64)
     said = notes((first, other))
     assert any("A100, P100" in note for note in said) and any("32, 64" in note for note in said)
@@ -92,10 +92,10 @@ def test_the_first_rank_of_each_node_records_the_gpus_until_it_ends(tmp_path: Pa
     assert "--loop=1" in file.read_text()
 
 
-def run(gpus: int, cpus: int, seconds: float, **more: Any) -> Run:
+def run(gpus: int, cpus: int, seconds: float, **more: Any) -> RecordedRun:
     """A run on one node."""
     given = {"name": f"g{gpus}-c{cpus}", "program": "train.py", "nodes": 1, "tasks": 1, **more}
-    return Run(cpus=cpus, gpus=gpus, seconds=seconds, **given)
+    return RecordedRun(cpus=cpus, gpus=gpus, seconds=seconds, **given)
 
 
 RUNS = [

@@ -21,7 +21,7 @@ from parts.texts import replace_once
 from provision.errors import EXIT_USAGE
 from provision.lint.job_script import read_script
 from provision.lint.rules import RULES, count_rules, lint_job, lint_program, read_training
-from provision.lint.training_script import Training
+from provision.lint.training_script import TrainingProgram
 
 JOBS = GOLDEN / "jobs"
 SCRIPTS = sorted(JOBS.rglob("*.sh"))
@@ -74,7 +74,7 @@ def found(
 ) -> list[Any]:
     """The rules and lines of the findings in a job script."""
     at = profile(site) if site else None
-    read: Training | None = read_training(training, "train.py") if training is not None else None
+    read: TrainingProgram | None = read_training(training, "train.py") if training is not None else None
     findings = lint_job(read_script(text, "job.sh"), read, at, at.arch(arch) if at else None)
     for finding in findings:
         assert finding.message

@@ -15,7 +15,7 @@ from provision.jobs.user_job import UserJob
 from provision.knowledge.examples import EXAMPLES
 from provision.lint.job_script import read_script
 from provision.lint.rules import lint_job, read_training
-from provision.lint.training_script import Training
+from provision.lint.training_script import TrainingProgram
 from provision.machine.submission.render_jobs import render_user_job
 from provision.profile.arch import Arch
 from provision.profile.site import Site
@@ -24,7 +24,7 @@ from provision.profile.strategy import PLUGINS, STRATEGIES, StrategyName
 STACKS = sorted(path.stem for path in (REPOSITORY / "stacks").glob("*.toml"))
 # The kinds that each stack is for: the name of a stack for one strategy says it.
 OF_STACK: dict[str, tuple[StrategyName, ...]] = {"mirrored": ("mirrored",), "multiworker": ("multiworker",)}
-PROGRAM_OF: dict[str, Training] = {
+PROGRAM_OF: dict[str, TrainingProgram] = {
     example.job: read_training(PROGRAMS[f"{example.name}/train.py"], "train.py") for example in reversed(EXAMPLES)
 }
 

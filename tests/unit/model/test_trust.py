@@ -8,32 +8,32 @@ import struct
 
 import pytest
 
-from provision.model.trust import AccessList, Entry, Stranger, find_strangers, parse_acl, repair
+from provision.model.trust import AccessList, OwnedPath, Stranger, find_strangers, parse_acl, repair
 
 ME, OTHER, ADMIN = 1000, 1001, 1002
 MINE, USERS, ADMINS = 1000, 100, 500
 FOLDER, FILE, LINK = stat.S_IFDIR, stat.S_IFREG, stat.S_IFLNK
 
-TOP = Entry(path="/", user=0, group=0, mode=FOLDER | 0o755)
-HOME = Entry(path="/home", user=0, group=0, mode=FOLDER | 0o755)
-OWN = Entry(path="/home/me", user=ME, group=MINE, mode=FOLDER | 0o755, primary=MINE)
-PROFILE = Entry(path="/home/me/x.toml", user=ME, group=MINE, mode=FILE | 0o644, primary=MINE)
+TOP = OwnedPath(path="/", user=0, group=0, mode=FOLDER | 0o755)
+HOME = OwnedPath(path="/home", user=0, group=0, mode=FOLDER | 0o755)
+OWN = OwnedPath(path="/home/me", user=ME, group=MINE, mode=FOLDER | 0o755, primary=MINE)
+PROFILE = OwnedPath(path="/home/me/x.toml", user=ME, group=MINE, mode=FILE | 0o644, primary=MINE)
 
 
-def find_stranger(entries: tuple[Entry, ...], site: frozenset[int] = frozenset()) -> Stranger | None:
+def find_stranger(entries: tuple[OwnedPath, ...], site: frozenset[int] = frozenset()) -> Stranger | None:
     """The first stranger, if root and this user are believed."""
     return next(find_strangers(entries, frozenset((0, ME)), site), None)
 
 
 def stranger(
-    *, folder: Entry = OWN, file: Entry = PROFILE, above: Entry = HOME, site: frozenset[int] = frozenset()
+    *, folder: OwnedPath = OWN, file: OwnedPath = PROFILE, above: OwnedPath = HOME, site: frozenset[int] = frozenset()
 ) -> tuple[str, str, int] | None:
     """The path that a stranger may write, the kind of stranger and his number."""
     found = find_stranger((TOP, above, folder, file), site)
     return (found.entry.path, found.kind, found.number) if found else None
 
 
-def changed(entry: Entry, mode: int | None = None, **values: object) -> Entry:
+def changed(entry: OwnedPath, mode: int | None = None, **values: object) -> OwnedPath:
     """The entry with other permission bits, or other values."""
     kept = stat.S_IFMT(entry.mode)
     return dataclasses.replace(entry, mode=kept | (entry.mode & 0o7777 if mode is None else mode), **values)
@@ -88,14 +88,14 @@ def test_a_folder_of_another_user_below_a_sticky_folder_is_refused() -> None:
 
 
 def test_a_link_in_a_sticky_folder_is_refused() -> None:
-    link = Entry(path="/tmp/link", user=ME, group=MINE, mode=LINK | 0o777)
+    link = OwnedPath(path="/tmp/link", user=ME, group=MINE, mode=LINK | 0o777)
     found = find_stranger((TOP, changed(HOME, 0o1777), link, HOME, OWN, PROFILE))
     assert found is not None
     assert (found.entry.path, found.kind) == ("/home", "everyone")
 
 
 def test_the_mode_of_a_link_says_nothing_but_its_owner_does() -> None:
-    link = Entry(path="/home/link", user=ME, group=USERS, mode=LINK | 0o777)
+    link = OwnedPath(path="/home/link", user=ME, group=USERS, mode=LINK | 0o777)
     assert find_stranger((TOP, HOME, link, OWN, PROFILE)) is None
     found = find_stranger((TOP, HOME, changed(link, user=OTHER), OWN, PROFILE))
     assert found is not None
@@ -134,7 +134,7 @@ def test_what_is_in_a_shared_folder_is_of_whoever_of_its_members_made_it_but_not
     shared = changed(OWN, 0o2775, group=ADMINS)
     assert stranger(folder=shared, file=changed(PROFILE, user=ADMIN), site=SITE) is None
     assert stranger(file=changed(PROFILE, user=ADMIN), site=SITE) == (PROFILE.path, "user", ADMIN)
-    link = Entry(path="/home/me/link", user=ADMIN, group=USERS, mode=LINK | 0o777)
+    link = OwnedPath(path="/home/me/link", user=ADMIN, group=USERS, mode=LINK | 0o777)
     found = find_stranger((TOP, HOME, shared, link, TOP, changed(PROFILE, user=OTHER)), SITE)
     assert found is not None
     assert found.number == OTHER

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from provision.launch.available_modules import describe
-from provision.planning.site_proposals import Surroundings, kinds_by_name, propose, with_versions
+from provision.planning.site_proposals import SeenMachine, kinds_by_name, propose, with_versions
 from provision.schedulers.slurm import parse_node_kinds
 
 # What Slurm 22.05 printed for three partitions over two kinds of nodes.
@@ -18,7 +18,7 @@ all|4:1:1|8192|gpu:a100:4|zen3
 KINDS = parse_node_kinds(SINFO)
 MODULES = tuple(map(describe, ("gcc/12.2.0", "openmpi/4.1.6", "mpich/4.0.2", "cuda/12.2.2", "python/3.11.2", "vim/9")))
 TYPES = ("pmix", "cray_shasta", "pmi2")
-SEEN = Surroundings(values={"root": "/r"}, kinds=KINDS, modules=MODULES, targets={"zen3", "haswell"}, mpi_types=TYPES)
+SEEN = SeenMachine(values={"root": "/r"}, kinds=KINDS, modules=MODULES, targets={"zen3", "haswell"}, mpi_types=TYPES)
 
 
 def test_the_kinds_of_nodes_of_slurm_are_read() -> None:
@@ -90,9 +90,9 @@ def test_a_blank_is_proposed_from_what_the_machine_shows(key: str, answers: dict
 
 
 def test_nothing_is_proposed_without_a_scheduler_and_modules() -> None:
-    assert propose("archs.cpu.node.cores", {}, ["gpu"], Surroundings()) == ""
-    assert propose("archs.cpu.modules", {}, ["gpu"], Surroundings()) == ""
-    assert propose("archs.cpu.launcher.options", {"archs.cpu.mpi.family": "mpich"}, ["gpu"], Surroundings()) == ""
+    assert propose("archs.cpu.node.cores", {}, ["gpu"], SeenMachine()) == ""
+    assert propose("archs.cpu.modules", {}, ["gpu"], SeenMachine()) == ""
+    assert propose("archs.cpu.launcher.options", {"archs.cpu.mpi.family": "mpich"}, ["gpu"], SeenMachine()) == ""
 
 
 OTHERS = """\

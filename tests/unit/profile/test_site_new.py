@@ -16,7 +16,7 @@ from provision import cli
 from provision.commands.site import new
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.machine.configuration import shipped
-from provision.planning.site_proposals import Surroundings
+from provision.planning.site_proposals import SeenMachine
 from provision.profile.blanks import blanks, fill
 from provision.schedulers.slurm import parse_node_kinds
 
@@ -334,7 +334,7 @@ class Terminal(io.StringIO):
 def terminal(here: Path, monkeypatch: pytest.MonkeyPatch) -> Terminals:
     """A function that types these lines into the next command, on a machine that proposes nothing."""
     monkeypatch.setattr(new, "can_ask", lambda: True)
-    monkeypatch.setattr(new, "surroundings", lambda keys: Surroundings())
+    monkeypatch.setattr(new, "surroundings", lambda keys: SeenMachine())
 
     def type_lines(lines: Iterable[str], ends: type[BaseException] | None = None) -> None:
         stdin = Terminal("".join(f"{line}\n" for line in lines))
@@ -460,7 +460,7 @@ accel|1:64:1|524288|gpu:a100:4|zen3|1|2-00:00:00|EXCLUSIVE
 def test_each_kind_of_node_becomes_an_arch_with_what_the_scheduler_shows(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], words: Words
 ) -> None:
-    seen = Surroundings(kinds=parse_node_kinds(SINFO), targets={"zen3", "zen4"})
+    seen = SeenMachine(kinds=parse_node_kinds(SINFO), targets={"zen3", "zen4"})
     monkeypatch.setattr(new, "surroundings", lambda keys: seen)
     typed = {"root": "/r", "modules.init": "/m", "modules.path": "-", "network.compute": "yes", "files.scratch": "-"}
     for arch in ("zen3", "zen4", "gpu"):
@@ -485,7 +485,7 @@ def test_each_kind_of_node_becomes_an_arch_with_what_the_scheduler_shows(
 def test_a_kind_of_node_that_was_left_out_is_named_and_added_later(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    seen = Surroundings(kinds=parse_node_kinds(SINFO), targets={"zen3", "zen4"})
+    seen = SeenMachine(kinds=parse_node_kinds(SINFO), targets={"zen3", "zen4"})
     monkeypatch.setattr(new, "surroundings", lambda keys: seen)
     answers = {path: value for path, value in SET.items() if not path.startswith("archs.gpu")}
     assert call("site", "new", "ours", "--arch", "cpu", *sets({**answers, "archs.cpu.job.partition": "work"})) == 0
