@@ -47,7 +47,7 @@ def site_by_ssh(tmp_path: Path) -> Iterator[LoginNode]:
 # What a root keeps for all its environments, by key or hash.
 SHARED = ("cache/sources", "cache/wheelhouse", "cache/data", "wheels")
 # What makes a wheel of Horovod: its key has the flags and patches, not how the recipe starts the compiler.
-MAKES_WHEELS = ("provision/horovod", "provision/backends", "provision/machine/build", "patches", "requirements")
+MAKES_WHEELS = ("provision/horovod", "provision/backends", "provision/machine/install", "patches", "requirements")
 
 
 @pytest.fixture(scope="session")
