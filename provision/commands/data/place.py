@@ -57,7 +57,7 @@ def choose_place(args: argparse.Namespace, site: Site) -> RemotePlace:
         raise ConfigError(
             f"the profile of site `{site.name}` has no {name} folder",
             evidence=[f"`files.{name}` in `{site.origin}` is missing"],
-            hint=f"set `files.{name}`, or choose another folder of the site: {others}",
+            hint=f"set `files.{name}`, or choose another folder of the site with `--to` or `--in`: {others}",
         )
     if "$PROJECT" not in folder:
         refuse_unused(args, [("--project", args.project)], f"the path `{folder}` contains no name of a project")

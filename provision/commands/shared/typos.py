@@ -75,10 +75,11 @@ def refuse_option(leaf: CommandOptions, verb: str, words: Sequence[str], name: s
             hint=f"leave it out: `{shlex.join(['provision', *without])}`",
             kind="usage",
         )
-    near = nearest_name(name, list(leaf.spellings))
+    options = [option for option in leaf.spellings if option != "--help"]
+    near = nearest_name(name, options)
     if near:
         raise ConfigError(
-            f"{message}{nearest(name, list(leaf.spellings))}",
+            f"{message}{nearest(name, options)}",
             correction=(name, near),
             hint=help_of,
             kind="usage",

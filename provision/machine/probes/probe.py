@@ -241,7 +241,10 @@ def own_pythons(minor: str, environ: Mapping[str, str]) -> list[str]:
 
 def _of_pyenv(minor: str, root: Path) -> list[str]:
     """The Pythons of this minor version that pyenv installed below `root`, the newest first."""
-    found = sorted(root.glob(f"versions/{minor}.*/bin/python{minor}"), key=lambda path: release(path.parts[-3]))
+    try:
+        found = sorted(root.glob(f"versions/{minor}.*/bin/python{minor}"), key=lambda path: release(path.parts[-3]))
+    except OSError:
+        return []  # another user's: a shell that su started has the variables of the caller
     return [str(path) for path in reversed(found)]
 
 

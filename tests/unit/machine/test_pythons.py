@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 from provision.machine.probes.probe import interpreter_at, outlived, own_pythons, pythons
 
@@ -35,3 +39,13 @@ def test_only_pythons_without_a_pip_in_virtualenv_are_too_old() -> None:
     assert not outlived("3.99.0")
     here = interpreter_at(sys.executable, {})
     assert here is not None and not here.own_venv
+
+
+def test_a_pyenv_that_only_another_user_may_read_has_no_pythons(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`su` without `-` keeps the variables of the admin's shell."""
+
+    def refused(path: Path, _: str) -> Iterator[Path]:
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "glob", refused)
+    assert own_pythons("3.11", {"PATH": "", "PYENV_ROOT": "/home/admin/.pyenv"}) == []
