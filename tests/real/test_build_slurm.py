@@ -329,7 +329,7 @@ def test_a_job_that_slurm_does_not_take_is_reported_with_slurms_words(cluster: C
     assert "nvalid partition" in done.stderr
     doctor = cluster.tool.run("doctor", "--site", site, "--arch", "knl")
     assert doctor.returncode == 1
-    assert "names the partition `nowhere`, which Slurm does not have" in doctor.stdout
+    assert "Slurm has no partition `nowhere`" in doctor.stdout
 
 
 def test_a_job_with_an_empty_environment_reads_its_settings_from_a_private_file(
