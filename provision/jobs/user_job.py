@@ -27,7 +27,7 @@ from provision.schedulers import TITLES, SchedulerInterface, scheduler_for
 # The MPI whose ranks these launchers start: Open MPI's own, and Hydra of MPICH. The others start ranks of either.
 FAMILIES: dict[LauncherName, str] = {"mpirun": "openmpi", "mpiexec": "mpich"}
 
-# Below, a job starts as fast from the files: see docs/howto/many-ranks.md.
+# A guess from what other sites published: no parallel file system was measured (docs/howto/many-ranks.md).
 IMAGE_FROM_NODES = 4
 
 

@@ -36,7 +36,7 @@ TF2_NAMES = re.compile(
     r"|summary\.create_file_writer|optimizers\.\w+|losses\.[A-Z]\w*[a-z]|metrics\.(Mean|Sum|Accuracy|SparseCategoricalAccuracy)"
     r"|distribute\.experimental\.CommunicationOptions|experimental\.numpy.*|keras\.utils\.set_random_seed"
 )
-# The modules of TensorFlow, besides itself, whose names a program tests to find out which TensorFlow it has.
+# A program looks for names in these modules, and in `tensorflow`, to find out which TensorFlow it has.
 OF_VERSION = ("", "compat", "compat.v1", "config", "train", "random")
 KERAS_FILES = (".keras", ".h5", ".hdf5")
 

@@ -199,7 +199,7 @@ def read_unfinished(data: Mapping[str, Any], origin: str, environ: Mapping[str, 
     lines = zip(faults.lines, faults.found, strict=True)
     others = [line for line, (path, _, _) in lines if path.partition("[")[0] not in blank]
     if others:
-        raise ConfigError(f"`{origin}` has faults besides its blanks", evidence=others, hint=f"edit `{origin}`")
+        raise ConfigError(f"`{origin}` has other faults than its blanks", evidence=others, hint=f"edit `{origin}`")
     archs = []
     for arch in site.archs:
         unknown = arch.gpu is not None and BLANK in arch.gpu.capabilities

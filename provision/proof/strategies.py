@@ -93,10 +93,10 @@ def judge(
         checks += [answer] if isinstance(answer, Check) else answer or ()
         if ask is processes.check_reports and not finished:
             break
-    told = [
+    with_hints = [
         check if check.passed else replace(check, hint=strategy.hints.get(check.name, check.hint)) for check in checks
     ]
-    return Verdict(checks=tuple(told), figures=figures_of(finished))
+    return Verdict(checks=tuple(with_hints), figures=figures_of(finished))
 
 
 def name_trainers(proof: Prove, gpus: int, stalled: str | None) -> str:

@@ -74,7 +74,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def _settings(option: Option, *, shown: bool) -> dict[str, Any]:
-    """What argparse is told of an option or argument."""
+    """The keywords of argparse for an option or argument."""
     settings: dict[str, Any] = {"help": option.purpose if shown else argparse.SUPPRESS, "dest": option.to}
     settings |= {"default": option.omitted}
     if option.is_switch:

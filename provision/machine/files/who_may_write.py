@@ -1,4 +1,4 @@
-"""Find who besides the admins may write a path, or a folder or link on the way to it: of a root, or of a configuration."""
+"""Find the users, other than the admins, that may write a path of a root or of a configuration, or a folder on the way."""
 
 from __future__ import annotations
 

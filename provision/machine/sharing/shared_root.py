@@ -65,7 +65,7 @@ class Admins:
         )
 
     def notes(self) -> list[Problem]:
-        """What an admin should know besides `problems`: who may write folders below the root, or one that contains it.
+        """Notes for an admin, in addition to `problems`: who may write folders below the root, or one that contains it.
 
         Raises:
             StoreError: there is no such group, or the one who runs this is not a member.
