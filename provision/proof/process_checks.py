@@ -9,12 +9,18 @@ from provision.model.verdict import Check, bad, good, judged
 from provision.proof.reports import Report, Run, distinct_hosts, list_counts, list_values, quote_error
 from provision.wording import count
 
-SHUTDOWN_ECHO = "Horovod has been shut down"
-"""Text of the error that Horovod raises on all other ranks when one has failed."""
+ECHOES = (
+    *("Horovod has been shut down", "workers did not appear within", "Stall: nothing happened for"),
+    *("Connection closed by peer", "Connection reset by peer", "Timed out waiting", "Socket Timeout", "NCCL error"),
+)
+"""Texts of the errors that Horovod, torch and our programs raise on all other ranks when one has failed."""
 
+ILLEGAL_INSTRUCTION = (
+    "an illegal instruction is the usual cause: the build of the framework needs a newer processor than this node's; compare "
+    "`lscpu` with the target of the arch"
+)
 STAGE_HINTS: Mapping[str, str] = {
-    "import tensorflow": "an illegal instruction is the usual cause: the TensorFlow build needs a newer processor than "
-    "this node's; compare `lscpu` with the target of the arch",
+    **dict.fromkeys(("import tensorflow", "import torch"), ILLEGAL_INSTRUCTION),
     "hvd.init": "MPI did not start: the launcher and the MPI of the build are not compatible, or the network "
     "between the nodes blocks MPI",
     "allreduce": "the ranks found each other but could not exchange data: look at the fabric's settings of MPI "
@@ -69,9 +75,10 @@ def check_reports(run: Run) -> Check:
     name, reports, ranks = "reports", run.reports, run.proof.processes
     failed = [report for report in reports if not report.finished]
     errors = [report for report in failed if report.get("error")]
-    if errors:
-        # When one rank dies, Horovod ends the others with an error that has no other information; the cause is in another report.
-        report = min(errors, key=lambda report: SHUTDOWN_ECHO in str(report.get("error")))
+    # When one rank dies, the others end with an error that has no other information; the cause is in another report.
+    causes = [report for report in errors if not any(echo in str(report.get("error")) for echo in ECHOES)]
+    if causes or (errors and len(errors) == len(failed)):
+        report = (causes or errors)[0]
         others = f" (and {len(errors) - 1} more with an error)" if len(errors) > 1 else ""
         return bad(
             name,
@@ -79,12 +86,14 @@ def check_reports(run: Run) -> Check:
             f"`{report.get('stage', 'unknown')}`{others}: {quote_error(report.get('error'))}",
             "the traceback is in that process's report, field `traceback`",
         )
+    failed = [report for report in failed if report not in errors]
     if failed:
         stages = list_counts(f"`{report.get('stage', 'unknown')}`" for report in failed)
         return bad(
             name,
             f"expected {count(ranks, 'process', 'processes')} to finish, but {len(failed)} stopped without an error "
-            f"message, in stage: {stages}; the first is {failed[0]}",
+            f"message, in stage: {stages}; the first is {failed[0]}"
+            + (f"; another process then reported: {quote_error(errors[0].get('error'))}" if errors else ""),
             STAGE_HINTS.get(
                 str(failed[0].get("stage")),
                 "the process was killed or cut off by the time limit; look at the end of the job's output for the "

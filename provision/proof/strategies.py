@@ -37,6 +37,14 @@ BETWEEN_RANKS: Sequence[Judge] = (
 )
 LEARNED: Sequence[Judge] = (training.check_loss, training.check_accuracy)
 
+MEETING_HINT = (
+    "`communication` in the reports lists the address and interface of each rank; start the ranks with the launcher of the "
+    "site, one task for each rank, and never with torchrun"
+)
+DDP_REDUCTION_HINT = (
+    "the ranks exchanged wrong data, or not with all others: look at `communication` in the reports, on GPUs at NCCL "
+    "(`NCCL_DEBUG=INFO`, `NCCL_P2P_DISABLE=1`)"
+)
 CLUSTER_HINT = (
     "`communication` in the reports lists the addresses that each worker had, and their source; in Slurm start the workers with "
     "srun, one task for each worker"
@@ -60,6 +68,8 @@ class ProofStrategy:
     """Who trained. The text is ` with a GPU each` if the processes used GPUs, else empty."""
     arguments: Callable[[Prove], tuple[str, ...]] = lambda _: ()
     """The arguments that only this program has."""
+    retry: tuple[str, ...] = ()
+    """The arguments with which workers that stalled are started once more; nothing: they are not."""
     packages: tuple[str, ...] = ("tensorflow",)
     """The packages of which a version must be known."""
     hints: Mapping[str, str] = field(default_factory=dict)
@@ -115,8 +125,14 @@ def stall_of(reports: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def _communication(proof: Prove) -> tuple[str, ...]:
-    return ("--communication", proof.communication, "--stall", str(max(1, proof.timeout_s // STALL_SHARE)))
+def _stall(proof: Prove) -> tuple[str, ...]:
+    return ("--stall", str(max(1, proof.timeout_s // STALL_SHARE)))
+
+
+def retry_arguments(proof: Prove) -> tuple[str, ...]:
+    """The arguments with which workers that stalled are started once more; nothing if they are not, or had these already."""
+    retry = STRATEGIES[proof.strategy].retry
+    return () if proof.communication in retry else retry
 
 
 _HOROVOD = ProofStrategy(
@@ -160,7 +176,8 @@ STRATEGIES: Mapping[str, ProofStrategy] = {
         },
     ),
     "multiworker": ProofStrategy(
-        arguments=_communication,
+        arguments=lambda proof: ("--communication", proof.communication, *_stall(proof)),
+        retry=("--communication", "RING"),
         words=lambda proof, gpus: f"{proof.processes} workers{gpus}",
         checks=(
             *ONE_WORLD,
@@ -176,6 +193,27 @@ STRATEGIES: Mapping[str, ProofStrategy] = {
             **dict.fromkeys(("ranks", "communication"), CLUSTER_HINT),
             **dict.fromkeys(("allreduce", "peers", "shards"), REDUCTION_HINT),
             "restart": RESTART_HINT,
+        },
+    ),
+    "ddp": ProofStrategy(
+        packages=("torch",),
+        arguments=_stall,
+        words=lambda proof, gpus: f"{count(proof.processes, 'rank')} of DDP{gpus}",
+        checks=(
+            *ONE_WORLD,
+            processes.check_gpus,
+            exchange.check_communication,
+            *BETWEEN_RANKS,
+            training.check_broadcast,
+            training.check_weights,
+            training.check_restart,
+            *LEARNED,
+        ),
+        hints={
+            **dict.fromkeys(("ranks", "communication"), MEETING_HINT),
+            **dict.fromkeys(("allreduce", "peers"), DDP_REDUCTION_HINT),
+            "broadcast": "DistributedDataParallel did not give all ranks the weights of rank 0",
+            "restart": "training could not continue from the file of rank 0: do all nodes see the same folder?",
         },
     ),
 }

@@ -7,6 +7,8 @@ from itertools import pairwise
 from provision.model.verdict import Check, bad, good, judged
 from provision.proof.reports import Report, Run, format_figure, list_values
 
+SAMPLER_HINT = "torch's `DistributedSampler` must get the number of ranks, the own rank, and each epoch by `set_epoch`"
+
 
 def check_shards(run: Run) -> Check:
     """No training image belongs to two ranks, and all ranks have equally many."""
@@ -26,6 +28,16 @@ def check_shards(run: Run) -> Check:
                 f"expected disjoint shards of the training images, but {left} and {right} trained on the same ones",
                 "both processes used the same rank number; see the check `ranks`",
             )
+    for report in run.finished:
+        shard = report.part("shard")
+        orders, shared = shard.texts("orders"), shard.integer("shared", 0)
+        if shared:
+            return bad(name, f"{report} counted {shared} images that two ranks trained on in one epoch", SAMPLER_HINT)
+        if len(set(orders)) < len(orders):
+            seen = (
+                f"expected another order of the images in each of {len(orders)} epochs, {report} had {len(set(orders))}"
+            )
+            return bad(name, seen, SAMPLER_HINT)
     lengths = sorted({stop - start for start, stop, _ in slices})
     if len(lengths) > 1:
         return bad(name, f"expected shards of equal size, seen from {lengths[0]} to {lengths[-1]}")

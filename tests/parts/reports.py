@@ -77,3 +77,18 @@ def workers() -> list[Report]:
         }
         for rank in range(2)
     ]
+
+
+def ddp_ranks() -> list[Report]:
+    """Reports of two ranks without fault, as `provision/proof/programs/ddp.py` writes them."""
+    reports = workers()
+    for rank, report in enumerate(reports):
+        report["versions"] = {"python": "3.11.7", "numpy": "1.26.4", "torch": "2.9.1"}
+        report["communication"] = {
+            "asked": "gloo",
+            "by": "env://",
+            "workers": ["n1:4001", "n1:4002"],
+            "interface": "lo",
+        }
+        report["shard"].update(orders=[f"first{rank}", f"second{rank}"], shared=0)
+    return reports

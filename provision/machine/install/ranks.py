@@ -26,7 +26,7 @@ from provision.model.proof_result import ProofResult
 from provision.model.quoting import bash
 from provision.model.verdict import Verdict
 from provision.profile.module_system import ModuleSystem
-from provision.proof.strategies import STRATEGIES, judge, name_trainers, stall_of
+from provision.proof.strategies import STRATEGIES, judge, name_trainers, retry_arguments, stall_of
 
 
 def loaded_environment(
@@ -95,13 +95,14 @@ class Ranks:
     def _run(self, proof: Prove, arguments: tuple[str, ...], data: str, min_accuracy: float) -> ProofResult:
         began = time.monotonic()
         argv, result, reports = self._start(proof, arguments, proof.timeout_s)
-        stalled = stall_of(reports) if proof.communication != "RING" else None
+        retry = retry_arguments(proof)
+        stalled = stall_of(reports) if retry else None
         if stalled:
-            self.listen(Event(kind="progress", step="proof", text=f"{stalled}; once more with RING"))
+            self.listen(Event(kind="progress", step="proof", text=f"{stalled}; once more with {retry[-1]}"))
             self.store.remove(str(self.into / "proof-stalled"))
             (self.into / "proof").rename(self.into / "proof-stalled")
             left_s = max(1, proof.timeout_s - int(time.monotonic() - began))
-            argv, result, reports = self._start(proof, (*arguments, "--communication", "RING"), left_s)
+            argv, result, reports = self._start(proof, (*arguments, *retry), left_s)
         if not reports:
             raise no_report_error(result, proof, str(self.log))
         verdict = judge(proof, reports, min_accuracy, stalled)

@@ -6,13 +6,16 @@ with files in the folder of the reports, which all nodes see.
 """
 
 import faulthandler
+import fcntl
 import json
 import os
 import re
 import socket
+import struct
 import sys
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 # Rank and size: MPICH's Hydra, PALS and srun with an MPI plugin; Open MPI; srun alone. The order matters: Hydra starts its
 # proxies with srun, and then Slurm's variables describe a proxy.
@@ -22,6 +25,9 @@ RANKS = (
     ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS"),
 )
 LOCAL_RANKS = ("MPI_LOCALRANKID", "PALS_LOCAL_RANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID")
+LOOPBACK = "127."
+SIOCGIFADDR = 0x8915  # linux/sockios.h
+CONNECT_S = 5
 PROXIES = ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy", "ALL_PROXY", "grpc_proxy")
 
 
@@ -88,19 +94,107 @@ def exchange(folder, rank, size, limit, value):
     return values
 
 
-def meet(folder, rank, size, limit, host=None):
-    """Publish the address of this worker, wait for the others, and return the addresses of all, by rank.
+def own_interfaces():
+    """The network interfaces of this machine that have an IPv4 address, without the loopback, as pairs of name and address."""
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asked:
+        for _, name in socket.if_nameindex():
+            try:
+                answer = fcntl.ioctl(asked.fileno(), SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
+            except OSError:
+                continue  # it has no IPv4 address
+            found.append((name, socket.inet_ntoa(answer[20:24])))
+    return [(name, address) for name, address in found if not address.startswith(LOOPBACK)]
 
-    A worker keeps its port open until all workers have seen all addresses, so that two workers on a node cannot get the
-    same port. It raises what `exchange` raises.
+
+def reach(address, port):
+    """The numeric address at which another node answers; None if nothing does, or if this node has that address itself."""
+    try:
+        with socket.create_connection((address, port), CONNECT_S) as connection:
+            peer, own = connection.getpeername()[0], connection.getsockname()[0]
+            return None if peer.startswith(LOOPBACK) or peer == own else peer
+    except OSError:
+        return None
+
+
+def choose_address(names, answers, wanted=()):
+    """The address of a node that all other nodes reach, and its interface.
+
+    Args:
+        names: the host name of the node, then its interfaces, each with its address.
+        answers: for each other node, the numeric address at which it reached each of the names, or None.
+        wanted: the only interfaces that may be chosen, if the site has set some.
+
+    Raises:
+        RuntimeError: there is no such address.
     """
-    with socket.socket() as holder:
+    (host, _), *interfaces = names
+    for at, (_, address) in enumerate(names):
+        reached = {answer[at] for answer in answers}
+        if None in reached or len(reached) != 1:
+            continue
+        (numeric,) = reached
+        interface = next((card for card, own in interfaces if own == numeric), None)
+        if not wanted or interface in wanted:
+            return address, interface
+    tried = ", ".join("{} ({})".format(*pair) for pair in interfaces) or "none but the loopback"
+    only = " by the interface that is set, {}".format(",".join(wanted)) if wanted else ""
+    raise RuntimeError(
+        "the other nodes cannot connect to {}{}: they tried its name and its interfaces, {}".format(host, only, tried)
+    )
+
+
+def meet(folder, rank, size, limit, host=None, wanted=()):
+    """Publish the address of this worker, wait for the others, and find addresses at which all nodes reach each other.
+
+    A host name is not enough: on some machines it has the address 127.0.1.1, on others that of a network that the other nodes
+    do not have. So one worker of each node tries the name and all interfaces of each other node. `wanted` are the only interfaces
+    of this node that may be used.
+
+    A worker holds its port until all workers have seen all addresses, so that two workers on a node cannot get the same port.
+    It listens on another one: who connects early to a port that is only held is refused, and tries again.
+
+    Returns:
+        `workers`, the addresses of all by rank; `interface`, that of this node on which the others reach it; `local_size`, the
+        number of workers on this node.
+
+    Raises:
+        RuntimeError: as `exchange`; or a node cannot be reached.
+    """
+    with socket.socket() as holder, socket.socket() as listener:
         holder.bind(("", 0))
-        mine = [host or socket.gethostname(), holder.getsockname()[1]]
-        addresses = exchange(os.path.join(folder, "addresses"), rank, size, limit, mine)
-        exchange(os.path.join(folder, "seen"), rank, size, limit, True)
-    one_node = len({name for name, _ in addresses}) == 1
-    return ["{}:{}".format("127.0.0.1" if one_node else name, port) for name, port in addresses]
+        listener.bind(("", 0))
+        listener.listen(1024)
+        host, port = host or socket.gethostname(), holder.getsockname()[1]
+        names = [(host, host)] + own_interfaces()
+        mine = [host, port, names, wanted, listener.getsockname()[1]]
+        everyone = exchange(os.path.join(folder, "addresses"), rank, size, limit, mine)
+        hosts = [one[0] for one in everyone]
+        firsts = {name: hosts.index(name) for name in hosts}
+        answers = {}
+        if firsts[host] == rank and len(firsts) > 1:
+            others = [(name, everyone[first]) for name, first in firsts.items() if name != host]
+            tried = [(name, address, one[4]) for name, one in others for _, address in one[2]]
+            with ThreadPoolExecutor(32) as pool:
+                for (name, _, _), answer in zip(tried, pool.map(lambda one: reach(*one[1:]), tried)):
+                    answers.setdefault(name, []).append(answer)
+        reached = exchange(os.path.join(folder, "reached"), rank, size, limit, answers)
+    if len(firsts) == 1:
+        chosen = {host: ("127.0.0.1", "lo")}
+    else:
+        chosen = {
+            name: choose_address(
+                everyone[first][2],
+                [reached[other][name] for key, other in firsts.items() if key != name],
+                everyone[first][3],
+            )
+            for name, first in firsts.items()
+        }
+    return {
+        "workers": ["{}:{}".format(chosen[one[0]][0], one[1]) for one in everyone],
+        "interface": chosen[host][1],
+        "local_size": hosts.count(host),
+    }
 
 
 class Watchdog(threading.Thread):

@@ -22,7 +22,7 @@ import socket
 
 from cluster import Watchdog, exchange, meet, most_tasks, place, port_base, tf_config, unset_proxies
 from tensorflow_rank import DistributedTrial, import_tensorflow, take_devices
-from trial import main, positive, weights_sha256
+from trial import add_stall_argument, main, weights_sha256
 
 PEER_BYTES = 256
 """The number of bytes for the name of a worker when the workers exchange their names."""
@@ -61,8 +61,8 @@ def find_cluster(tf, args, environ, where):
         refused = next(filter(None, answers), None)
         if refused is None:
             return {"by": "SlurmClusterResolver", "workers": workers}
-    workers = meet(os.path.join(args.out, "cluster"), rank, size, args.stall)
-    return {"by": "TF_CONFIG", "workers": workers, "not_by_resolver": refused}
+    found = meet(os.path.join(args.out, "cluster"), rank, size, args.stall)
+    return {"by": "TF_CONFIG", "workers": found["workers"], "not_by_resolver": refused}
 
 
 def make_strategy(tf, communication):
@@ -207,9 +207,7 @@ class MultiWorker(DistributedTrial):
 def add_arguments(parser):
     """The arguments that only this program has."""
     parser.add_argument("--communication", choices=("AUTO", "RING", "NCCL"), default="AUTO", help="how workers reduce")
-    parser.add_argument(
-        "--stall", type=positive, default=180, help="seconds without progress after which a process ends"
-    )
+    add_stall_argument(parser)
 
 
 if __name__ == "__main__":

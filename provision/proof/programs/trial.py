@@ -45,7 +45,7 @@ class Trial:
         self.args, self.report, self.fields = args, report, report.fields
         self.rank, self.size = 0, 1
         self.checkpoints = os.path.join(args.out, "checkpoints")
-        self.device = None
+        self.device, self.whole = None, None
         self.losses, self.seconds, self.began = [], [], 0.0
 
     def join(self):
@@ -104,7 +104,10 @@ class Trial:
         self.exchange()
 
         report.stage("data")
-        images, test, fields["shard"] = load_shard(np, args, self.rank, self.size)
+        self.whole, (test_images, test_labels) = load_images(np, args.data)
+        test = scaled(np, test_images), test_labels
+        mine, fields["shard"] = self.share(len(self.whole[0]))
+        images = scaled(np, self.whole[0][mine]), self.whole[1][mine]
         self.take(*images)
         fields.update(train_images=self.images, test_images=len(test[0]), learning_rate=self.learning_rate)
 
@@ -177,6 +180,19 @@ class Trial:
         }
         self.fields["peers"] = self.gather((self.rank, self.report.host, os.getpid()))
 
+    def share(self, count):
+        """The numbers of this rank's training images among `count`, and a record of this shard.
+
+        All ranks shuffle in the same way, then each takes its own slice. The slices have equal length (if the division is
+        uneven, the last images are left out), so that all ranks make the same number of steps and none waits at the end.
+        """
+        length = count // self.size
+        if length == 0:
+            raise RuntimeError(f"{count} training images cannot be shared among {self.size} ranks")
+        start = self.rank * length
+        mine = self.np.random.RandomState(self.args.seed).permutation(count)[start : start + length]
+        return mine, {"start": start, "stop": start + length, "sha256": numbers_sha256(self.np, self.np.sort(mine))}
+
     def take(self, images, labels, full_batch=None):
         """Keep the shard: `steps` of an epoch, and the `images` that it trains on; all in full batches if their size is given."""
         self.shard = (images, labels)
@@ -236,6 +252,13 @@ def argument_parser(description):
     return parser
 
 
+def add_stall_argument(parser):
+    """Add the option of programs whose processes nobody ends if one of them waits for ever."""
+    parser.add_argument(
+        "--stall", type=positive, default=180, help="seconds without progress after which a process ends"
+    )
+
+
 def positive(text):
     """Parse a whole number of at least 1."""
     value = int(text)
@@ -244,27 +267,15 @@ def positive(text):
     return value
 
 
-def load_shard(np, args, rank, size):
-    """Read the images; returns this rank's shard of the training set, the whole test set, and a record of the shard.
+def load_images(np, path):
+    """Read the training images and their labels, and those of the test set."""
+    with np.load(path, allow_pickle=False) as archive:
+        return tuple((archive["x_" + part], archive["y_" + part].astype("int32")) for part in ("train", "test"))
 
-    All ranks shuffle in the same way, then each takes its own slice. The slices have equal length (if the division is
-    uneven, the last images are left out), so that all ranks make the same number of steps and none waits at the end.
-    """
-    with np.load(args.data, allow_pickle=False) as archive:
-        x_train, y_train = archive["x_train"], archive["y_train"]
-        x_test, y_test = archive["x_test"], archive["y_test"]
-    order = np.random.RandomState(args.seed).permutation(len(x_train)).astype("<i8")
-    length = len(order) // size
-    if length == 0:
-        raise RuntimeError(f"{len(order)} training images cannot be shared among {size} ranks")
-    start = rank * length
-    mine = order[start : start + length]
-    account = {"start": start, "stop": start + length, "sha256": hashlib.sha256(np.sort(mine).tobytes()).hexdigest()}
-    return (
-        (scaled(np, x_train[mine]), y_train[mine].astype("int32")),
-        (scaled(np, x_test), y_test.astype("int32")),
-        account,
-    )
+
+def numbers_sha256(np, numbers):
+    """A digest of the numbers of images, in their order."""
+    return hashlib.sha256(np.asarray(numbers).astype("<i8").tobytes()).hexdigest()
 
 
 def scaled(np, images):

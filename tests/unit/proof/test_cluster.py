@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import socket
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -89,8 +91,8 @@ def test_neighbouring_jobs_get_different_ports_outside_linuxs_range(cluster: Mod
     assert all(1024 < base < 32768 - 64 for base in bases)
 
 
-def exchange_addresses(cluster: ModuleType, folder: Path, hosts: list[str]) -> list[list[str]]:
-    """The addresses that each worker gets, if one worker for each of `hosts` starts at the same time."""
+def exchange_addresses(cluster: ModuleType, folder: Path, hosts: list[str]) -> list[dict[str, Any]]:
+    """What each worker gets, if one worker for each of `hosts` starts at the same time."""
     with ThreadPoolExecutor(len(hosts)) as pool:
         return list(
             pool.map(lambda rank: cluster.meet(str(folder), rank, len(hosts), 10, hosts[rank]), range(len(hosts)))
@@ -98,16 +100,73 @@ def exchange_addresses(cluster: ModuleType, folder: Path, hosts: list[str]) -> l
 
 
 def test_workers_on_one_node_use_the_loopback_with_different_ports(cluster: ModuleType, tmp_path: Path) -> None:
-    addresses = exchange_addresses(cluster, tmp_path / "cluster", ["n1", "n1", "n1"])
-    assert addresses[0] == addresses[1] == addresses[2]
-    assert all(address.startswith("127.0.0.1:") for address in addresses[0])
-    assert len(set(addresses[0])) == 3
+    found = exchange_addresses(cluster, tmp_path / "cluster", ["n1", "n1", "n1"])
+    assert found[0] == found[1] == found[2]
+    assert (found[0]["interface"], found[0]["local_size"]) == ("lo", 3)
+    assert all(address.startswith("127.0.0.1:") for address in found[0]["workers"])
+    assert len(set(found[0]["workers"])) == 3
 
 
-def test_workers_on_several_nodes_use_host_names_in_order_of_rank(cluster: ModuleType, tmp_path: Path) -> None:
-    addresses = exchange_addresses(cluster, tmp_path / "cluster", ["n10", "n9"])
-    assert addresses[0] == addresses[1]
-    assert [address.split(":")[0] for address in addresses[0]] == ["n10", "n9"]
+def test_workers_on_several_nodes_use_what_the_others_reach_in_order_of_rank(
+    cluster: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The name of n9 is that of its loopback; n10's is right."""
+    monkeypatch.setattr(cluster, "own_interfaces", lambda: [("eth0", "10.9.9.9"), ("ib0", "10.1.1.1")])
+    monkeypatch.setattr(
+        cluster, "reach", lambda address, _port: {"n10": "10.9.9.9", "10.1.1.1": "10.1.1.1"}.get(address)
+    )
+    found = exchange_addresses(cluster, tmp_path / "cluster", ["n10", "n9", "n10"])
+    assert [[address.split(":")[0] for address in one["workers"]] for one in found] == [["n10", "10.1.1.1", "n10"]] * 3
+    assert [(one["interface"], one["local_size"]) for one in found] == [("eth0", 2), ("ib0", 1), ("eth0", 2)]
+
+
+NAMES = [("n1", "n1"), ("eth0", "10.0.0.1"), ("ib0", "10.1.0.1")]
+
+
+@pytest.mark.parametrize(
+    ("answers", "wanted", "chosen"),
+    [
+        ([["10.0.0.1", "10.0.0.1", "10.1.0.1"]], (), ("n1", "eth0")),
+        ([["10.0.0.1", "10.0.0.1", "10.1.0.1"]], ("ib0",), ("10.1.0.1", "ib0")),
+        ([[None, None, "10.1.0.1"]], (), ("10.1.0.1", "ib0")),
+        # Each of the others is on one of the two networks only, or the name means another network to each.
+        ([[None, "10.0.0.1", "10.1.0.1"], [None, None, "10.1.0.1"]], (), ("10.1.0.1", "ib0")),
+        ([["10.0.0.1", "10.0.0.1", None], ["10.1.0.1", "10.0.0.1", None]], (), ("10.0.0.1", "eth0")),
+        # An address of a router in front of it, for which it has no interface.
+        ([["192.0.2.1", None, None]], (), ("n1", None)),
+    ],
+)
+def test_the_first_address_is_chosen_that_all_other_nodes_reach(
+    cluster: ModuleType, answers: list[list[str | None]], wanted: tuple[str, ...], chosen: tuple[str, str | None]
+) -> None:
+    assert cluster.choose_address(NAMES, answers, wanted) == chosen
+
+
+@pytest.mark.parametrize(
+    ("answers", "wanted"),
+    [
+        ([[None, None, None]], ()),
+        ([["10.0.0.1", "10.0.0.1", None], [None, None, "10.1.0.1"]], ()),
+        ([["10.0.0.1", "10.0.0.1", None]], ("ib0",)),
+    ],
+)
+def test_a_node_that_the_others_cannot_reach_is_named_with_its_addresses(
+    cluster: ModuleType, answers: list[list[str | None]], wanted: tuple[str, ...], words: Words
+) -> None:
+    with pytest.raises(RuntimeError) as caught:
+        cluster.choose_address(NAMES, answers, wanted)
+    words("test", str(caught.value))
+
+
+def test_an_address_of_the_own_node_is_not_another_node(cluster: ModuleType) -> None:
+    """As with a host name that has the address 127.0.1.1 everywhere, or a bridge that all nodes have."""
+    with socket.socket() as listener:
+        listener.bind(("", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        for address in ("127.0.0.1", "127.0.1.1", *(address for _, address in cluster.own_interfaces())):
+            socket.create_connection((address, port)).close()  # something answers there
+            assert cluster.reach(address, port) is None
 
 
 def test_a_worker_that_does_not_appear_is_named(cluster: ModuleType, tmp_path: Path, words: Words) -> None:

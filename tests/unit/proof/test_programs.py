@@ -26,11 +26,11 @@ from provision.profile.stack import PROGRAMS as PROGRAMS_OF_A_STACK
 
 HOROVOD = ("horovod_keras.py", "horovod_graph.py")
 ONE_PROCESS_PROGRAMS = ("single.py", "mirrored.py")
-STRATEGIES = (*ONE_PROCESS_PROGRAMS, "multiworker.py")
+STRATEGIES = (*ONE_PROCESS_PROGRAMS, "multiworker.py", "ddp.py")
 TRAINING = (*HOROVOD, *STRATEGIES)
 PROGRAMS = (*TRAINING, "inspect_env.py", "thorough.py")
 CHECKS = ("bench.py", "gradient_checks.py", "graph_checks.py", "keras_checks.py")
-SHARED = (*CHECKS, "cluster.py", "rank.py", "tensorflow_rank.py", "trial.py")
+SHARED = (*CHECKS, "cluster.py", "pytorch_rank.py", "rank.py", "tensorflow_rank.py", "trial.py")
 OF_NO_FRAMEWORK = ("cluster.py", "rank.py", "trial.py")
 FILES = tuple(sorted(path.name for path in FOLDER.glob("*.py") if path.name != "__init__.py"))
 SIBLINGS = {name[: -len(".py")] for name in SHARED}
@@ -65,10 +65,10 @@ def imported_roots(tree: ast.Module) -> set[str]:
 def test_a_program_imports_only_its_siblings_and_the_environment(name: str) -> None:
     """An environment does not have `provision`, and a program is not in a package for relative imports.
 
-    The report must exist before TensorFlow is imported, because an illegal instruction fails there: heavy imports are
+    The report must exist before the framework is imported, because an illegal instruction fails there: heavy imports are
     inside of functions.
     """
-    heavy = {"tensorflow", "horovod", "numpy", "keras", "tf_keras"}
+    heavy = {"tensorflow", "horovod", "numpy", "keras", "tf_keras", "torch"}
     tree = parse(name)
     assert imported_roots(tree) <= heavy | SIBLINGS | sys.stdlib_module_names
     top = ast.Module(body=[n for n in tree.body if isinstance(n, (ast.Import, ast.ImportFrom))], type_ignores=[])
@@ -77,12 +77,14 @@ def test_a_program_imports_only_its_siblings_and_the_environment(name: str) -> N
 
 @for_each("name", OF_NO_FRAMEWORK)
 def test_what_all_frameworks_share_names_none_of_them(name: str) -> None:
-    """What is TensorFlow's own is in one file, so that another framework is one more."""
+    """What is of TensorFlow or of PyTorch is in a file for each, so that another framework is one more."""
     roots, named = (
         imported_roots(parse(name)),
         {node.id for node in ast.walk(parse(name)) if isinstance(node, ast.Name)},
     )
-    assert not (roots | named) & {"tensorflow", "tensorflow_rank", "horovod", "keras", "tf", "hvd"}
+    assert not (roots | named) & {
+        *("tensorflow", "tensorflow_rank", "horovod", "keras", "tf", "hvd", "torch", "pytorch_rank"),
+    }
 
 
 def run_work(work: str, out: Path) -> tuple[subprocess.CompletedProcess[str], dict[str, Any]]:

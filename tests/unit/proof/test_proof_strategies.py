@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from parts.reports import make_proof, one_process, workers
 from provision.profile.stack import ONE_PROCESS_PROGRAMS, PROGRAMS
-from provision.proof.strategies import STRATEGIES, judge, name_trainers
+from provision.proof.strategies import STRATEGIES, judge, name_trainers, retry_arguments
 
 
 def test_each_program_of_a_stack_and_the_numerical_proof_have_a_strategy() -> None:
@@ -26,6 +28,7 @@ def test_each_program_of_a_stack_and_the_numerical_proof_have_a_strategy() -> No
             "2 workers",
             "2 workers with a GPU each",
         ),
+        ("ddp", ("--stall", "20"), "2 ranks of DDP", "2 ranks of DDP with a GPU each"),
     ],
 )
 def test_a_strategy_has_the_arguments_and_words_of_its_program(
@@ -35,6 +38,13 @@ def test_a_strategy_has_the_arguments_and_words_of_its_program(
     assert STRATEGIES[program].arguments(proof) == arguments
     assert name_trainers(proof, 0, None) == on_cpus
     assert name_trainers(proof, 1, None) == on_gpus
+
+
+def test_only_workers_that_have_another_way_to_reduce_are_started_once_more() -> None:
+    proof = make_proof("multiworker")
+    assert retry_arguments(proof) == ("--communication", "RING")
+    assert retry_arguments(replace(proof, communication="RING")) == ()
+    assert retry_arguments(make_proof("ddp")) == retry_arguments(make_proof("horovod_keras")) == ()
 
 
 RANKS = "reports ranks nodes versions gpus"
@@ -50,6 +60,7 @@ EXCHANGE = "allreduce peers shards initial-weights"
         ("single", f"{RANKS} restart loss accuracy"),
         ("mirrored", f"replicas {RANKS} allreduce batch weights restart loss accuracy"),
         ("multiworker", f"{RANKS} communication {EXCHANGE} broadcast weights restart loss accuracy"),
+        ("ddp", f"{RANKS} communication {EXCHANGE} broadcast weights restart loss accuracy"),
     ],
 )
 def test_each_strategy_asks_all_of_its_questions_the_likeliest_cause_first(program: str, names: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from golden_files import Words
-from parts.reports import Report, make_proof, one_process, workers
+from parts.reports import Report, ddp_ranks, make_proof, one_process, workers
 from provision.model.verdict import Verdict
 from provision.proof.strategies import judge, stall_of
 
@@ -208,12 +208,19 @@ def replicas() -> Report:
     return {**one_process(), "replicas": fields, "allreduce": {**both, "inputs": [[1.0, 2.0], [2.0, 4.0]]}}
 
 
-GOOD = {"horovod": good_reports(3), "single": [one_process()], "mirrored": [replicas()], "workers": workers()}
+GOOD = {
+    "horovod": good_reports(3),
+    "single": [one_process()],
+    "mirrored": [replicas()],
+    "workers": workers(),
+    "ddp": ddp_ranks(),
+}
 JUDGES: dict[str, Callable[[Reports], Verdict]] = {
     "horovod": functools.partial(judged, ranks=3),
     "single": functools.partial(judged, program="single"),
     "mirrored": functools.partial(judged, program="mirrored"),
     "workers": functools.partial(judged, program="multiworker"),
+    "ddp": functools.partial(judged, program="ddp"),
 }
 FEW_VERSIONS, OTHER_SHARD = {"python": "3.11.7"}, {"start": 0, "stop": 10, "sha256": "other"}
 IMPORT = "import tensorflow"
@@ -278,6 +285,14 @@ FAULTS: dict[str, tuple[str, Callable[[Reports], None]]] = {
     "workers: wrong sum": ("allreduce", change_part(1, "allreduce", sum=[2.0, 4.0])),
     "workers: no broadcast": ("broadcast", change(1, weights_sha256_broadcast="before1")),
     "workers: broadcast unknown": ("broadcast", change_every(weights_sha256_broadcast=None)),
+    "ddp: no averages": ("weights", change(1, weights_sha256="apart", weights_max_difference=0.25)),
+    "ddp: no broadcast": ("broadcast", change(1, weights_sha256_broadcast="before1")),
+    "ddp: another address": ("communication", change_part(1, "communication", workers=["10.0.0.1:9"])),
+    "ddp: images of another rank": ("shards", change_part(1, "shard", shared=3)),
+    "ddp: no set_epoch": ("shards", change_part(1, "shard", orders=["first1", "first1"])),
+    "ddp: no version": ("versions", change_every(versions=FEW_VERSIONS)),
+    "ddp: wrong sum": ("allreduce", change_part(1, "allreduce", sum=[2.0, 4.0])),
+    "ddp: another file": ("restart", change_part(1, "restart", began_sha256="other")),
 }
 
 
@@ -341,6 +356,28 @@ def test_the_first_error_is_quoted_not_the_errors_it_caused(words: Words) -> Non
     reports[1]["error"] = "RuntimeError: first\nsecond " + "x" * 5000
     message = judged(reports, 3).failures[0].message
     assert "RuntimeError: first second" in message and "\n" not in message and len(message) < 500
+
+
+@pytest.mark.parametrize(
+    "echo",
+    [
+        "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.1]:4321",
+        "RuntimeError: Connection reset by peer",
+        "RuntimeError: workers did not appear within 20 s: 1",
+        "Stall: nothing happened for 20 s in stage `training`",
+    ],
+)
+@pytest.mark.parametrize("error", ["MemoryError: too large", None])
+def test_the_rank_that_died_is_named_not_those_that_waited_for_it(echo: str, error: str | None) -> None:
+    """With its error, or without one if it was killed."""
+    waiting, dead = ddp_ranks()
+    waiting.update(stage="training", error=echo)
+    dead.update(stage="second training", error=error)
+    failure = judged([waiting, dead], program="ddp").failures[0]
+    assert failure.name == "reports"
+    assert (f"rank 1 of 2 (n1, pid 101){'' if error is None else ' failed'}") in failure.message
+    assert failure.message.index("`second training`") < failure.message.index(error or echo)
+    assert echo in judged([waiting, waiting], program="ddp").failures[0].message
 
 
 @pytest.mark.parametrize("reports", [good_reports(2), unconnected_processes(2), []])
@@ -426,6 +463,12 @@ def test_a_wrong_number_of_devices_is_reported_first() -> None:
     assert "CUDA_VISIBLE_DEVICES" in str(verdict.failures[0].hint)
     killed = {**replicas(), "stage": "training", "error": "MemoryError"}
     assert failed_names(judged([killed], program="mirrored")) == ["reports"]
+
+
+def test_ranks_of_ddp_that_trained_together_pass() -> None:
+    verdict = judged(ddp_ranks(), program="ddp")
+    assert verdict.passed, verdict.failures
+    assert {check.name: check.message for check in verdict.checks}["versions"] == "all ranks ran torch 2.9.1"
 
 
 def test_workers_that_trained_together_pass(words: Words) -> None:
