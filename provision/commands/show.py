@@ -16,6 +16,7 @@ from provision.machine.root.entries import building
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId
 from provision.planning.record_diff import record_diff
+from provision.proof.reports import start_lines
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -68,6 +69,9 @@ def run(args: argparse.Namespace) -> Outcome:
         "",
         "checked",
         *(f"  {check.name}: {check.message}" for check in (*record.checks, *record.verdict.verdict.checks)),
+        "",
+        "start",
+        *start_lines(record.verdict.verdict.figures),
         "",
         "seconds",
         *(f"  {name:<18} {seconds}" for name, seconds in record.seconds.items()),

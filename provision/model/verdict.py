@@ -46,6 +46,22 @@ def skipped(name: str, message: str) -> Check:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Reads(Stored):
+    """What the import of the framework looked up and read below the root, and below the base Python if that is shared too.
+
+    The first process of a node has `lookups` and `bytes`; all processes of a node have `node_lookups` and `node_bytes`, if the
+    file system keeps nothing for the next process. Bytes are those that were read, and all of each library that was mapped.
+    """
+
+    lookups: int
+    bytes: int
+    node_lookups: int
+    node_bytes: int
+    elsewhere: int
+    """Look-ups of one process outside those folders and the system's: libraries of modules, the home folder."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figures(Stored):
     """What the run measured, for records and for users; no figure alone decides whether the proof passes.
 
@@ -71,6 +87,10 @@ class Figures(Stored):
     """The versions that the first rank reports: python, numpy, tensorflow, keras, horovod, mpi."""
     start_seconds: float | None = None
     """From the start of the slowest process until it had imported everything and knew the other ranks (`hvd.init`)."""
+    reads_files: Reads | None = None
+    """What the import costs from the plain files; None if it was not measured: it needs `strace` on the node."""
+    reads_image: Reads | None = None
+    """The same through the image of the environment, if it has one."""
     weights_sha256: str | None
     """Digest of the trained weights, if it is the same on all ranks."""
 

@@ -6,14 +6,17 @@ ReFrame compares the figures of a test with references that a site writes by han
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from provision.model.proof_result import ProofResult
+from provision.model.verdict import Figures
 from provision.profile.proof import ProofSettings
 from provision.wording import count
 
 LEAST = 3
 """With fewer comparable proofs before, nothing is judged: one slow day would be the reference."""
+LATER_S = 5
+"""A start that takes this much longer is worth a word: the seconds depend on what the page cache holds."""
 
 
 def comparable(earlier: Sequence[ProofResult], now: ProofResult) -> list[ProofResult]:
@@ -29,24 +32,43 @@ def comparable(earlier: Sequence[ProofResult], now: ProofResult) -> list[ProofRe
 def judge_history(earlier: Sequence[ProofResult], now: ProofResult, settings: ProofSettings) -> tuple[str, ...]:
     """What is worse than in the history by more than the site tolerates, as phrases; nothing if the history is too short."""
     before, findings = comparable(earlier, now), []
-    speeds = [one.verdict.figures.images_per_second for one in before]
-    known = [speed for speed in speeds if speed]
-    speed = now.verdict.figures.images_per_second
-    if len(known) >= LEAST and speed:
-        usual = statistics.median(known)
-        if speed < usual * (1 - settings.slowdown):
+
+    def compare(read: Callable[[Figures], float | None]) -> tuple[float, float, str] | None:
+        """A figure now, its median before and of how many proofs; None if too few have it."""
+        known = [value for value in (read(one.verdict.figures) for one in before) if value is not None]
+        value = read(now.verdict.figures)
+        if len(known) < LEAST or value is None:
+            return None
+        return value, statistics.median(known), f"the median of {count(len(known), 'earlier proof')}"
+
+    kept, tolerated = 1 - settings.slowdown, f"{settings.slowdown:.0%} are tolerated"
+    if speeds := compare(lambda figures: figures.images_per_second or None):
+        speed, usual, median = speeds
+        if speed < usual * kept:
             findings.append(
-                f"{speed:,.0f} images/s are {1 - speed / usual:.0%} below the median of {count(len(known), 'earlier proof')} "
-                f"({usual:,.0f}); {settings.slowdown:.0%} are tolerated"
+                f"{speed:,.0f} images/s are {1 - speed / usual:.0%} below {median} ({usual:,.0f}); {tolerated}"
             )
-    accuracies = [one.verdict.figures.accuracy for one in before]
-    right = [accuracy for accuracy in accuracies if accuracy is not None]
-    accuracy = now.verdict.figures.accuracy
-    if len(right) >= LEAST and accuracy is not None:
-        usual = statistics.median(right)
+    if accuracies := compare(lambda figures: figures.accuracy):
+        accuracy, usual, median = accuracies
         if accuracy < usual - settings.accuracy_loss:
             findings.append(
-                f"an accuracy of {accuracy:.1%} is below the median of {count(len(right), 'earlier proof')} ({usual:.1%}); "
-                f"{settings.accuracy_loss:.1%} less are tolerated"
+                f"an accuracy of {accuracy:.1%} is below {median} ({usual:.1%}); {settings.accuracy_loss:.1%} less are tolerated"
             )
+    if starts := compare(lambda figures: figures.start_seconds):
+        start, usual, median = starts
+        if start * kept > usual and start > usual + LATER_S:
+            findings.append(f"the slowest rank was ready after {start:.1f} s, {median} is {usual:.1f} s; {tolerated}")
+    for way, reads in (("plain files", _of_files), ("the image", _of_image)):
+        if looked := compare(reads):
+            lookups, usual, median = looked
+            if lookups * kept > usual:
+                findings.append(f"{lookups:,.0f} look-ups in {way} on a node, {median} is {usual:,.0f}; {tolerated}")
     return tuple(findings)
+
+
+def _of_files(figures: Figures) -> float | None:
+    return figures.reads_files.node_lookups if figures.reads_files else None
+
+
+def _of_image(figures: Figures) -> float | None:
+    return figures.reads_image.node_lookups if figures.reads_image else None

@@ -151,6 +151,19 @@ def figures_of(finished: Sequence[Report]) -> Figures:
     )
 
 
+def start_lines(figures: Figures) -> tuple[str, ...]:
+    """How long the ranks took to find each other, and what the import of the framework costs the shared file system."""
+    start = figures.start_seconds
+    lines = [f"  {'slowest rank':<18} {'not measured' if start is None else f'{start:.1f} s'}"]
+    for way, reads in (("plain files", figures.reads_files), ("image", figures.reads_image)):
+        if reads:
+            lines.append(
+                f"  {way:<18} {reads.lookups:,} look-ups, {reads.bytes / 1e6:,.0f} MB by one process; by a node "
+                f"{reads.node_lookups:,} and {reads.node_bytes / 1e6:,.0f} MB; elsewhere {reads.elsewhere:,}"
+            )
+    return tuple(lines if figures.reads_files or figures.reads_image else [*lines, "  look-ups           not measured"])
+
+
 def quote_error(error: object) -> str:
     """The error on one line, cut to a readable length."""
     text = " ".join(str(error).split())

@@ -115,6 +115,12 @@ def name_trainers(proof: Prove, gpus: int, stalled: str | None) -> str:
     return f"{words} (with RING, because {proof.communication} stalled)" if stalled else words
 
 
+def imported_by(proof: Prove) -> tuple[str, ...]:
+    """The modules that every process imports before it joins the others."""
+    framework, *others = STRATEGIES[proof.strategy].packages
+    return (framework, *(f"{other}.{framework}" for other in others))
+
+
 def stall_of(reports: Sequence[Mapping[str, Any]]) -> str | None:
     """How the workers stalled, as text; None if no report mentions a stall."""
     for report in map(Report, reports):

@@ -108,6 +108,10 @@ def test_the_proof_goes_through_the_image_and_verify_knows_it(packed: TinySite) 
     records = prefix / ".provision"
     verdict = json.loads((records / "verdict.json").read_text())
     assert verdict["command"][0] == str(records / "images/provision-deliver")
+    files, image = (verdict["figures"][way] for way in ("reads_files", "reads_image"))
+    assert files["lookups"] > 20
+    assert (0 < image["node_lookups"] <= 100, image["bytes"] > 0) == (True, True), image
+    assert "look-ups" in packed.good("show", "tensorflow/2.21.0", "--site", "one").stdout
     (image,) = json.loads((records / "images/images.json").read_text())["images"]
     assert image["folder"] == str(prefix)
     packed.good("verify", "--all", "--site", "one")

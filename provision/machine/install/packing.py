@@ -47,7 +47,7 @@ def pack(
     store.shared.make(folder, below=folder.parent)
     os.utime(folder.parent, (0, 0))  # the one time in the image that changes when nothing else does
     images = [_image(prefix, folder / "environment.squashfs", environ, log, say)]
-    base = _shared_python(prefix)
+    base = shared_python(prefix)
     if base:
         images.append(_image(base, folder / "python.squashfs", environ, log, say))
     command = [
@@ -85,8 +85,8 @@ def _image(
     return {"file": str(file), "folder": str(source), "sha256": sha256_of(file), "size": size}
 
 
-def _shared_python(prefix: Path) -> Path | None:
-    """The folder of the base Python, if it is on another file system than `/`."""
+def shared_python(prefix: Path) -> Path | None:
+    """The folder of the base Python of an environment, if it is on another file system than `/`."""
     base = Path(os.path.realpath(prefix / "bin" / "python")).parent.parent
     inside = base == prefix or base in (Path("/"), Path("/usr"))
     return None if inside or base.stat().st_dev == Path("/").stat().st_dev else base

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import shlex
 import time
 from collections.abc import Mapping
@@ -15,18 +16,20 @@ from provision.knowledge.whole_numbers import whole_number
 from provision.launch.launchers import launch_argv, select_rank_environ
 from provision.launch.modules import activate_script, load_script
 from provision.machine.files.disk import read_json, write_json
+from provision.machine.install.packing import shared_python
 from provision.machine.network.data_files import choose_data
 from provision.machine.probes.loaded_modules import environment_after, unloaded
 from provision.machine.programs.failed_program import diagnose, failed_program
-from provision.machine.programs.run import Result, stream
+from provision.machine.programs.run import Result, capture, stream
 from provision.machine.root.store import Store
 from provision.model.event import Event, Listener
 from provision.model.operation import Prove
 from provision.model.proof_result import ProofResult
 from provision.model.quoting import bash
-from provision.model.verdict import Verdict
+from provision.model.verdict import Reads, Verdict
 from provision.profile.module_system import ModuleSystem
-from provision.proof.strategies import STRATEGIES, judge, name_trainers, retry_arguments, stall_of
+from provision.proof.lookups import TRACED, count_reads
+from provision.proof.strategies import STRATEGIES, imported_by, judge, name_trainers, retry_arguments, stall_of
 
 
 def loaded_environment(
@@ -115,10 +118,43 @@ class Ranks:
             seconds=time.monotonic() - began,
             date=time.strftime("%Y-%m-%d", time.gmtime()),
         )
+        if verdict.passed and not result.code:
+            files = self._reads(proof, ())
+            image = (
+                self._reads(proof, ("env", f"SLURM_JOB_ID=lookups-{os.getpid()}", proof.deliver))
+                if proof.deliver
+                else None
+            )
+            figures = dataclasses.replace(verdict.figures, reads_files=files, reads_image=image)
+            proved = dataclasses.replace(proved, verdict=dataclasses.replace(verdict, figures=figures))
         write_json(self.into / "verdict.json", proved.to_dict())
         if not verdict.passed or result.code:
             raise failed_proof_error(verdict, result, proof, str(self.log))
         return proved
+
+    def _reads(self, proof: Prove, before: tuple[str, ...]) -> Reads | None:
+        """What one process looks up and reads when it imports the packages; `before` are the words that start it.
+
+        It has a mount of its own: `provision-deliver` shares one among the processes of a job, and the proof may still use it.
+        None if a node has no `strace`, or may not use it.
+        """
+        prefix, trace = Path(self.python).parent.parent, self.into / "lookups.strace"
+        argv = self._argv(
+            dataclasses.replace(proof, nodes=1, ranks_per_node=1),
+            *("strace", "-f", "-qq", "-y", "-s", "0", "-e", f"trace={TRACED}", "-o", str(trace)),
+            *(*before, self.python, "-c", f"import {', '.join(imported_by(proof))}"),
+        )
+        shared = [str(path) for path in (self.store.root, self.store.root.resolve(), shared_python(prefix)) if path]
+        try:
+            done = capture(argv, self.environ, proof.timeout_s)
+            with trace.open(errors="replace") as lines:
+                reads = count_reads(lines, shared, proof.ranks_per_node, joins=bool(before))
+            return None if done.returncode else reads
+        except (CommandError, OSError) as error:
+            self.listen(Event(kind="progress", step="proof", text=f"look-ups were not measured: {error}"))
+            return None
+        finally:
+            trace.unlink(missing_ok=True)
 
     def _cpus(self, proof: Prove) -> int:
         """The CPUs of a rank: the plan's, or a share of what this job has on a node if a person asked for fewer; 0: not given.
@@ -129,6 +165,18 @@ class Ranks:
         fits = not here or proof.cpus_per_task * proof.ranks_per_node <= here
         return proof.cpus_per_task if fits else max(1, here // proof.ranks_per_node)
 
+    def _argv(self, proof: Prove, *program: str) -> tuple[str, ...]:
+        """The command that runs a program in the shape of the proof."""
+        return launch_argv(
+            proof.launcher,
+            program,
+            nodes=proof.nodes,
+            ranks_per_node=proof.ranks_per_node,
+            cpus=self._cpus(proof),
+            environ=select_rank_environ(self.environ),
+            mpiexec=proof.mpiexec,
+        )
+
     def _start(
         self, proof: Prove, arguments: tuple[str, ...], timeout_s: int
     ) -> tuple[tuple[str, ...], Result, list[dict[str, Any]]]:
@@ -136,19 +184,12 @@ class Ranks:
         out = self.into / "proof"
         self.store.remove(str(out))
         out.mkdir(parents=True)
-        argv = launch_argv(
-            proof.launcher,
-            (
-                *([proof.deliver] if proof.deliver else []),
-                *(self.python, "-u", proof.program, "--out", str(out)),
-                *(("--gpu",) if proof.gpu else ()),
-                *arguments,
-            ),
-            nodes=proof.nodes,
-            ranks_per_node=proof.ranks_per_node,
-            cpus=self._cpus(proof),
-            environ=select_rank_environ(self.environ),
-            mpiexec=proof.mpiexec,
+        argv = self._argv(
+            proof,
+            *([proof.deliver] if proof.deliver else []),
+            *(self.python, "-u", proof.program, "--out", str(out)),
+            *(("--gpu",) if proof.gpu else ()),
+            *arguments,
         )
         result = stream(
             argv,

@@ -26,6 +26,8 @@ from provision.profile.stack import Training
 STAND_IN = """#!{python}
 import json, pathlib, sys
 folder = pathlib.Path({folder!r})
+if "strace" in sys.argv:
+    sys.exit("strace: not found")
 with open(folder / "calls", "a") as calls:
     calls.write(json.dumps(sys.argv[1:]) + "\\n")
 number = len((folder / "calls").read_text().splitlines())
@@ -105,6 +107,9 @@ def test_workers_that_do_not_stall_are_started_once(start: Start) -> None:
     proof = ranks.prove()
     (call,) = launcher_calls(folder)
     assert call[call.index("--communication") :][:4] == ["--communication", "AUTO", "--stall", "20"]
+    assert (proof.verdict.figures.ranks, proof.verdict.figures.reads_files) == (2, None), (
+        "without strace nothing is known"
+    )
     assert [part for part in ("2 workers", "1 node", "digits", "95.0%") if part not in proof.summary] == []
 
 

@@ -7,6 +7,7 @@ import dataclasses
 from golden_files import Words
 from parts.records import PROOF
 from provision.model.proof_result import ProofResult
+from provision.model.verdict import Reads
 from provision.planning.proof_table import proof_table
 from provision.profile.proof import ProofSettings
 from provision.proof.history import comparable, judge_history
@@ -35,6 +36,18 @@ def test_what_is_much_worse_than_the_median_of_the_history_is_a_finding(words: W
     words("test", finding)
     assert len(judge_history(history, proof(1, 0.1), SITE)) == 2
     assert judge_history(history, proof(5000, 0.99), SITE) == (), "better is no finding"
+
+
+def test_a_later_start_and_more_look_ups_are_findings(words: Words) -> None:
+    def started(seconds: float, lookups: int) -> ProofResult:
+        reads = Reads(lookups=lookups, bytes=1, node_lookups=2 * lookups, node_bytes=2, elsewhere=0)
+        return proof(start_seconds=seconds, reads_files=reads, reads_image=reads)
+
+    history = [started(10, 100)] * 3
+    assert judge_history(history, started(14.9, 120), SITE) == (), "5 s are no word"
+    assert judge_history([started(2, 0)] * 3, started(6.9, 0), SITE) == ()
+    words("test", "\n".join(judge_history(history, started(15.1, 126), SITE)))
+    assert judge_history([proof()] * 3, started(100, 100), SITE) == (), "earlier proofs did not measure it"
 
 
 def test_the_tolerance_is_that_of_the_site() -> None:
