@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from provision.commands.shared.environments import read_store
+from provision.commands.shared.hints import complete_with
 from provision.commands.shared.node import observe_node
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, describe_own_files, make_target
@@ -19,6 +20,7 @@ from provision.machine.network.data_files import choose_data
 from provision.machine.probes.ask_scheduler import cluster, family_of_launcher, mpi_types
 from provision.machine.probes.probe_gpu import has_gpu
 from provision.machine.probes.provided import look_at_container, provided_problems
+from provision.machine.root.completing import needed_subject
 from provision.machine.root.store import Store
 from provision.machine.root.usable import unusable
 from provision.model.facts import Facts
@@ -175,7 +177,7 @@ def _root(site: Site) -> list[Observation]:
     if not problems:
         message = f"`{place.path}` can be written, {place.free_bytes / 1e9:.0f} GB left"
         observations.append(Observation(group="root", state="good", message=message))
-    return observations + _admins(store) + _modules(store)
+    return observations + _admins(store) + _modules(store, site)
 
 
 def _admins(store: Store) -> list[Observation]:
@@ -188,11 +190,16 @@ def _admins(store: Store) -> list[Observation]:
         return [*problems, Observation(group="root", state="bad", message=error.message, evidence=evidence, hint=hint)]
 
 
-def _modules(store: Store) -> list[Observation]:
+def _modules(store: Store, site: Site) -> list[Observation]:
     """Check that each module that users can load leads to what passed its proof."""
     wrong, there = unusable(store), store.pointers()
     bad = [
-        Observation(group="modules", state="bad", message=f"{one.subject}: {one.reason}", hint=one.hint)
+        Observation(
+            group="modules",
+            state="bad",
+            message=f"{one.subject}: {one.reason}",
+            hint=complete_with(one.hint, needed_subject(store, one.environment, site)),
+        )
         for one in wrong
     ]
     message = f"the modules that users can load ({len(there)}) lead to what passed its proof"

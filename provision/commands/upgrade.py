@@ -12,6 +12,7 @@ from pathlib import Path
 from provision.commands.build import plan_and_build
 from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.environments import read_store
+from provision.commands.shared.hints import complete_error
 from provision.commands.shared.order import Order
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.submitting import build_in_jobs
@@ -169,7 +170,7 @@ def _build(args: argparse.Namespace, archs: list[str]) -> tuple[dict[str, Provis
         except ProvisionError as error:
             if error.kind == "interrupted":
                 raise
-            errors[arch] = error
+            errors[arch] = complete_error(error, {"--arch": arch, "--stack": shlex.quote(args.stack)})
             for line in error.to_lines():
                 say(f"{arch}: {line}" if line else "")
     return errors, {}

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import functools
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
 from provision.commands.shared.environments import (
@@ -16,6 +18,7 @@ from provision.commands.shared.environments import (
     of_other_archs,
     read_store,
 )
+from provision.commands.shared.hints import complete_result, complete_with
 from provision.commands.shared.newer import newer_than_build
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.typos import refuse_unused
@@ -26,11 +29,11 @@ from provision.machine.install.make_own_venv import read_venv
 from provision.machine.probes.installed_packages import shadows_on
 from provision.machine.programs.shell import environ, which
 from provision.machine.root.checking import examine, glance, remember
-from provision.machine.root.completing import hint_to_complete
+from provision.machine.root.completing import hint_to_complete, needed_subject
 from provision.machine.root.store import Store
 from provision.machine.root.usable import unusable
 from provision.machine.sharing.shared_root import SharedRoot
-from provision.model.condition import describe, totals
+from provision.model.condition import Examination, describe, totals
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.own_venv import Beneath
 from provision.model.record import Record
@@ -80,21 +83,28 @@ def _examine(args: argparse.Namespace) -> Outcome:
                 hint=hint_to_complete(store, only, site),
                 kind="unproved",
             )
-    found, lines = [], []
+    found: list[Examination] = []
+    lines: list[str] = []
+
+    def completed(name: str | None) -> Callable[[str], str]:  # of several environments, each has its own arch and stack
+        return functools.partial(complete_with, given=needed_subject(store, name, site))
+
     for env in envs:
         examination, newer = examine(store, env, hashes=args.hashes), newer_than_build(store, env)
         examination = dataclasses.replace(examination, differences=(*examination.differences, *newer))
         remember(store, env, examination)
         found.append(examination)
-        lines += describe(examination)
+        lines += map(completed(str(env)), describe(examination))
     broken = {examination.environment for examination in found if examination.condition == "broken"}
-    lost = [one.line for one in unusable(store, arch, only) if one.environment not in broken]
+    lost = [
+        completed(one.environment)(one.line) for one in unusable(store, arch, only) if one.environment not in broken
+    ]
     lines += [f"broken   {line}" for line in lost]
     bad = bool(lost) or any(examination.condition != "fresh" for examination in found)
     return Outcome(
         text="\n".join([*lines, *([totals(found)] if found or not lost else [])]),
         result={
-            "environments": [examination.to_dict() for examination in found],
+            "environments": [complete_result(one.to_dict(), completed(one.environment)) for one in found],
             "lost": lost,
             "condition": "broken" if lost or broken else "drifted" if bad else "fresh",
         },

@@ -18,8 +18,8 @@ from provision.profile.site import Site
 from provision.wording import nearest, nearest_name
 
 
-def read_store(site: Site, *, lenient: bool = False) -> Store:
-    """The store below the site's root. Warns if others than its admins may write it; see `Sharing` about `lenient`."""
+def store_of(site: Site, *, lenient: bool = False) -> Store:
+    """The store below the site's root; see `Sharing` about `lenient`."""
     sharing = Sharing(
         group=site.files.group,
         readers=site.files.readers,
@@ -27,7 +27,12 @@ def read_store(site: Site, *, lenient: bool = False) -> Store:
         origin=site.origin,
         lenient=lenient,
     )
-    store = Store(Layout(PurePosixPath(absolute(expand_home(site.root)))), sharing)
+    return Store(Layout(PurePosixPath(absolute(expand_home(site.root)))), sharing)
+
+
+def read_store(site: Site, *, lenient: bool = False) -> Store:
+    """The store below the site's root. Warns if others than its admins may write it."""
+    store = store_of(site, lenient=lenient)
     for problem in store.shared.admins.problems():
         say(f"warning: {problem.message}; {problem.hint}")
     return store

@@ -11,6 +11,7 @@ from typing import Any
 
 from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.following import follow_jobs
+from provision.commands.shared.hints import complete_error
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.proving import (
     arch_of,
@@ -23,6 +24,7 @@ from provision.commands.shared.proving import (
 from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, ConfigError, ProvisionError
 from provision.jobs.build_job import proof_script
 from provision.machine.configuration import shipped
+from provision.machine.root.completing import needed_subject
 from provision.machine.root.event_file import to_all, to_file
 from provision.machine.root.store import Store
 from provision.machine.submission.render_jobs import render_build_job
@@ -136,7 +138,7 @@ def _prove_here(args: argparse.Namespace, site: Site, store: Store, wanted: Sequ
         except ProvisionError as error:
             if error.kind == "interrupted":
                 raise
-            one.error = error
+            one.error = complete_error(error, needed_subject(store, str(one.environment), site))
     failed = next((one.error for one in wanted if one.error), None)
     if failed is not None:
         listen(error_event(failed))
@@ -160,7 +162,7 @@ def _in_jobs(args: argparse.Namespace, site: Site, store: Store, wanted: Sequenc
             say(f"{arch}: submitted job {jobs[arch]} for {only or f'{len(ours)} of the environments'}")
         except ProvisionError as error:
             for one in ours:
-                one.error = error
+                one.error = complete_error(error, needed_subject(store, str(one.environment), site))
             continue
         for one in ours:
             one.job = jobs[arch]

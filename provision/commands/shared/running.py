@@ -65,7 +65,8 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
         console.completes = str
     try:
         if args.json:
-            envelope(verb, result=complete_result(outcome.result, (verb, *words)), ok=outcome.exit_code == EXIT_OK)
+            completed = functools.partial(complete, typed=(verb, *words))
+            envelope(verb, result=complete_result(outcome.result, completed), ok=outcome.exit_code == EXIT_OK)
         elif outcome.text:
             console.write_out(complete_text(secrets_here().hide_known(outcome.text), (verb, *words)))
     except BrokenPipeError:  # the reader has seen enough: `provision list | head -1`

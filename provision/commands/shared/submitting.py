@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from provision.commands.shared.following import follow_jobs, follow_to_end, refuse_unseen
+from provision.commands.shared.hints import complete_error
 from provision.commands.shared.order import Order, built_outcome, command_to_use, is_installed, show_plan
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target
@@ -153,7 +154,7 @@ def build_in_jobs(order: Order, archs: Sequence[str]) -> list[SubmittedBuild]:
                 targets[arch] = target
                 say(f"{arch}: submitted job {build.job} for {build.environment}")
         except ProvisionError as error:
-            build.error = error
+            build.error = complete_error(error, {"--arch": arch})
             say(f"{arch}: refused: {error.message}")
     if targets and order.wait:
         _follow(order, builds, targets)
@@ -170,7 +171,8 @@ def _follow(order: Order, builds: Sequence[SubmittedBuild], targets: dict[str, T
         for store in stores.values():
             remove_left_settings(store, site.scheduler.name)
     for arch, build in submitted.items():
-        build.error = errors[arch]
+        error = errors[arch]
+        build.error = complete_error(error, {"--arch": arch}) if error else None
         if build.error is None and build.environment:
             env = EnvironmentId.parse(build.environment)
             status = JobStatus(job=build.job or "", state="COMPLETED")
