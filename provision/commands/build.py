@@ -12,7 +12,7 @@ from provision.commands.shared.node import observe_node, problems_of
 from provision.commands.shared.order import Order, built_outcome, is_installed
 from provision.commands.shared.out_of_time import watched_time
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.typos import refuse_unused
+from provision.commands.shared.typos import refuse_submit, refuse_unused
 from provision.errors import ConfigError, DriftError, ProvisionError
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import read_given
@@ -52,6 +52,7 @@ def run(args: argparse.Namespace) -> Outcome:
         verbose=args.verbose,
     )
     if args.submit:
+        refuse_submit(args, shipped.load_site(args.site))
         # Jobs need other rooms than a build on this machine.
         from provision.commands.shared.submitting import submit_one, submit_several
 

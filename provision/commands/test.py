@@ -13,7 +13,7 @@ from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.prove_all import prove_all
 from provision.commands.shared.proving import history_of, judged, ranks_of, refuse_outside_job
 from provision.commands.shared.target import make_target
-from provision.commands.shared.typos import refuse_unused
+from provision.commands.shared.typos import refuse_submit, refuse_unused
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
 from provision.machine.configuration import shipped
 from provision.machine.install.ranks import Ranks
@@ -54,6 +54,7 @@ def run(args: argparse.Namespace) -> Outcome:
     if not args.submit:
         refuse_unused(args, (("--no-wait", args.no_wait), ("--account", args.account)), "`--submit` is not given")
     site = shipped.load_site(args.site)
+    refuse_submit(args, site)
     if args.all or args.submit or args.events:
         return prove_all(args, site)
     env: EnvironmentId | None = None

@@ -16,7 +16,7 @@ from provision.commands.shared.hints import complete_error
 from provision.commands.shared.order import Order
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.submitting import build_in_jobs
-from provision.commands.shared.typos import refuse_unused
+from provision.commands.shared.typos import refuse_submit, refuse_unused
 from provision.commands.shared.upgrade_steps import Part, UpgradeStep, find_parts, lock_paths, make_steps, say_steps
 from provision.errors import EXIT_JOB_LEFT, ConfigError, ProvisionError, StoreError
 from provision.machine.configuration import shipped
@@ -40,6 +40,7 @@ def run(args: argparse.Namespace) -> Outcome:
     """Compile newer locks, build beside what users load, and publish all archs or none."""
     _refuse(args)
     site = shipped.load_site(args.site)
+    refuse_submit(args, site)
     store = read_store(site)
     upgrades = Upgrades(store, args.stack)
     if args.dry_run:

@@ -15,6 +15,8 @@ from provision.wording import nearest, nearest_name
 if TYPE_CHECKING:
     import argparse
 
+    from provision.profile.site import Site
+
 # What people who know other tools type, and the verb for it in this one.
 ELSEWHERE = {
     "sites": "site list",
@@ -127,6 +129,19 @@ def refuse_extra(leaf: CommandOptions, args: argparse.Namespace, words: Sequence
     raise ConfigError(
         f"`provision {leaf.name}` takes no argument `{word}`", hint=f"`provision {leaf.name} --help`", kind="usage"
     )
+
+
+def refuse_submit(args: argparse.Namespace, site: Site) -> None:
+    """Raise if a job is to be submitted at a site that has no scheduler.
+
+    Raises:
+        ConfigError: so it is; the hint is the command that runs on this machine.
+    """
+    if not args.submit or site.scheduler.name != "none":
+        return
+    words = [word for word in args.given if word not in ("--submit", "--no-wait", "--all-archs")]
+    here = shlex.join(["provision", *args.leaf.words, *without_option(words, "--account", takes_value=True)])
+    raise ConfigError(f"site `{site.name}` has no scheduler, so there is no job to submit", hint=f"`{here}`")
 
 
 def refuse_unused(args: argparse.Namespace, options: Sequence[tuple[str, object]], why: str) -> None:

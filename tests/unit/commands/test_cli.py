@@ -136,6 +136,23 @@ def test_a_mistyped_variable_is_refused_and_not_passed_over(
     assert f"`{name}`" in err and f"`{value}`" in err
 
 
+@pytest.mark.parametrize(
+    ("typed", "hint"),
+    [
+        ("test --all --submit", "test --all"),
+        ("test x --submit --no-wait --account=a", "test x"),
+        ("upgrade tensorflow-2.21.0 --submit --account a", "upgrade tensorflow-2.21.0"),
+        ("build --all-archs --submit --stack tensorflow-2.20.0", "build --stack tensorflow-2.20.0"),
+    ],
+)
+def test_without_a_scheduler_the_hint_of_submit_is_the_command_that_runs_here(
+    typed: str, hint: str, capsys: Captured
+) -> None:
+    assert call(*typed.split()) == 2
+    err = capsys.readouterr().err
+    assert "no scheduler" in err and err.endswith(f"\nhint: `provision {hint}`\n")
+
+
 def test_a_build_without_a_site_where_slurm_answers_is_refused(
     monkeypatch: pytest.MonkeyPatch, capsys: Captured, words: Words
 ) -> None:
