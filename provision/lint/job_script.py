@@ -14,14 +14,22 @@ from functools import cached_property
 from provision.knowledge.whole_numbers import whole_number
 from provision.lint.directive_options import read_options
 from provision.lint.imports import parse
-from provision.lint.shell_lines import ASSIGNMENT, SHELLS, ShellCommand, ShellLine, base, read_commands, read_lines
+from provision.lint.shell_lines import (
+    ASSIGNMENT,
+    PYTHON,
+    SHELLS,
+    ShellCommand,
+    ShellLine,
+    base,
+    read_commands,
+    read_lines,
+)
 from provision.profile.scheduler import SchedulerName
 
 PREFIXES: dict[str, SchedulerName] = {"#SBATCH": "slurm", "#PBS": "pbs", "#COBALT": "cobalt"}
 # The folder from which the job was submitted, which is taken to be that of the script.
 FOLDERS = ("PWD", "SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "COBALT_STARTDIR")
 VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?::?-([^${}]*))?\})")
-PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
 TOP = ShellLine(number=1, text="")
 """The place of what the whole script lacks."""
 
@@ -88,13 +96,19 @@ class JobScript:
 
     @cached_property
     def nodes(self) -> int:
-        """The nodes that the script requests; 1 if it does not say it."""
-        return self.number("nodes") or 1
+        """The nodes that the script requests, the least of `--nodes=2-4`; 1 if it does not say it."""
+        return self.number("nodes") or whole_number((self.value("nodes") or "").partition("-")[0]) or 1
 
     @cached_property
     def tasks(self) -> int | None:
         """The total number of tasks that the script requests; None if it does not give it."""
         each = self.number("ntasks-per-node", "tasks-per-node")
+        if (
+            each is None
+            and not {"ntasks", "gpus-per-task"} & set(self.options)
+            and (by_gpu := self.number("ntasks-per-gpu"))
+        ):
+            return by_gpu * self.gpus * self.nodes or None
         return self.number("ntasks") if each is None else each * self.nodes
 
     @cached_property
@@ -120,7 +134,7 @@ class JobScript:
     @cached_property
     def requests_gpus(self) -> bool:
         """Whether a directive or a launcher requests GPUs."""
-        by_launcher = any(re.search(r"(^| )(--gpus|--gres|-G)", launch.text) for launch in self.launches)
+        by_launcher = any(re.search(r"(^| )(--gpus|--gres|-G)", launch.options) for launch in self.launches)
         by_option = any(key.startswith("gpus") for key in self.options) or "gpu" in (self.value("gres") or "")
         return self.gpus > 0 or by_launcher or by_option
 

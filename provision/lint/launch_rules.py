@@ -22,6 +22,9 @@ PROGRAMS = {
     "mpirun": ("mpirun", "mpiexec"),
 }
 
+# Options of launchers that name nodes, of which there may be fewer than the job has.
+HOSTS = r"--?(hosts?|hostfile|machinefile|nodelist|relative|H|f|w|r)\b"
+
 
 def option(text: str, names: str, between: str = "[ =]") -> str | None:
     """The number that one of these options (a pattern) has in the words of a launcher; None if it has none there."""
@@ -54,7 +57,7 @@ def srun_cpus(job: JobScript) -> Found:
     cpus = job.value("cpus-per-task")
     passed = cpus in (None, "1") or "SRUN_CPUS_PER_TASK" in job.variables
     for launch in () if passed else job.launches:
-        if launch.launcher == "srun" and not has(launch.text, r"--cpus-per-task\b|-c\s?\S"):
+        if launch.launcher == "srun" and not has(launch.options, r"--cpus-per-task\b|-c\s?\S"):
             yield launch.line, cpus
 
 
@@ -67,7 +70,7 @@ def export_none(job: JobScript) -> Found:
     """An environment that srun does not pass on."""
     value = job.value("export")
     passed = "ALL" in (value or "ALL").upper().split(",") or "SLURM_EXPORT_ENV" in job.text
-    by_srun = [one for one in job.launches if one.launcher == "srun" and "--export" not in one.text]
+    by_srun = [one for one in job.launches if one.launcher == "srun" and "--export" not in one.options]
     if by_srun and not passed:
         yield job.line_of("export"), value
 
@@ -91,7 +94,7 @@ def on_service_node(job: JobScript, site: Site, training: TrainingProgram | None
 def ranks(job: JobScript) -> Found:
     """A launcher that starts more ranks than the directives request."""
     for launch in job.launches:
-        launcher, text = launch.launcher, launch.text
+        launcher, text = launch.launcher, launch.options
         given = re.search(r"(?:^|\s)(?:-np?|--np|--ntasks)[ =](\d{1,15})(?=\s|$)", text)
         own_nodes = option(text, "-N|--nodes", "[ =]?") if launcher == "srun" else None
         each = None if own_nodes else option(text, "-N|--ppn|-npernode|--ntasks-per-node")
@@ -100,7 +103,7 @@ def ranks(job: JobScript) -> Found:
         nodes = int(own_nodes) if own_nodes else job.nodes
         per_node = int(each) if each else None if own_nodes else job.number("ntasks-per-node")
         # A line that names hosts, allows more ranks than tasks, or starts several programs does so on purpose.
-        own = own_nodes or has(text, r"--?(hosts?|hostfile|machinefile|oversubscribe|H|f|(het|pack)-group)\b|:(?=\s)")
+        own = own_nodes or has(launch.text, rf"{HOSTS}|--?(oversubscribe|(het|pack)-group)\b|:(?=\s)")
         by_tasks = job.scheduler == "slurm" and launcher in ("srun", "mpirun", "mpiexec") and not own
         wanted = nodes * per_node if per_node is not None else job.number("ntasks") if by_tasks else None
         if wanted is not None and int(given[1]) > wanted:
@@ -113,18 +116,27 @@ def starts_several(job: JobScript, command: ShellCommand) -> bool:
     """Whether a launcher certainly starts more than one rank of a command."""
     if not command.launcher or "array" in job.options:
         return False
-    launcher, text, tasks = command.launcher, command.text, job.tasks or 1
+    launcher, text, tasks = command.launcher, command.options, job.tasks or 1
     given = re.search(r"(?:^|\s)(?:-np?|--np|--n|--ntasks)(?:[ =]|(?=\d))(\S+)", text)
     if given:
-        number = given[1].strip("\"'")
-        of_job = tasks > 1 and re.search(r"SLURM_(NTASKS|NPROCS)\b", number) is not None
-        return int(number[:9]) > 1 if number.isdigit() else of_job
-    each = option(text, "--ntasks-per-node|--tasks-per-node|--ppn|-ppn|-npernode")
+        number = job.filled(given[1].strip("\"'"))
+        by_tasks = tasks > 1 and re.search(r"SLURM_(NTASKS|NPROCS)\b", number) is not None
+        by_nodes = job.nodes > 1 and re.search(r"SLURM_(JOB_NUM_NODES|NNODES)\b", number) is not None
+        return int(number[:9]) > 1 if number.isdigit() else by_tasks or by_nodes
+    by_srun = launcher == "srun"
+    own_nodes = option(text, "-N|--nodes", "[ =]?") if by_srun else None
+    nodes = int(own_nodes or job.nodes)
+    each = option(text, "--n?tasks-per-node|--ppn|-ppn|--?npernode" + ("" if by_srun else "|-N"))
     if each:
-        return int(each) > 1 or job.nodes > 1
-    if launcher == "srun" and option(text, "-N|--nodes", "[ =]?") == "1" and job.number("ntasks") is None:
+        return int(each) * nodes > 1
+    if launcher not in ("srun", "mpirun", "mpiexec") or has(text, HOSTS):
+        return False
+    if job.scheduler != "slurm":
+        return by_srun and nodes > 1
+    if own_nodes == "1" and job.number("ntasks") is None:
         return job.ranks_per_node > 1
-    return launcher in ("srun", "mpirun", "mpiexec") and job.scheduler == "slurm" and tasks > 1
+    # Without a number of tasks, Slurm starts one on each node (srun(1), `--ntasks`), and gives MPI a slot or more there.
+    return tasks > 1 or (job.tasks is None and nodes > 1)
 
 
 def _of_site(job: JobScript, archs: Sequence[Arch]) -> tuple[str, list[ShellCommand], list[ShellCommand]]:
@@ -154,7 +166,7 @@ def other_launcher(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found
 def _pals_launches(job: JobScript, archs: Sequence[Arch]) -> list[ShellCommand]:
     """The lines that start several ranks by PALS, whose defaults place and bind them wrongly."""
     name, own, _ = _of_site(job, archs)
-    several = [launch for launch in own if int(option(launch.text, "-np?", "[ =]?") or 0) > 1 and _is_python(launch)]
+    several = [launch for launch in own if int(option(launch.options, "-np?", "[ =]?") or 0) > 1 and _is_python(launch)]
     return several if name == "mpiexec-pals" else []
 
 
@@ -174,7 +186,7 @@ def _is_python(launch: ShellCommand) -> bool:
 def placement(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
     """Ranks that are not spread over the nodes."""
     gpus = job.gpus or next((arch.gpu.per_node for arch in archs if arch.gpu), "RANKS")
-    yield from ((launch.line, gpus) for launch in _pals_launches(job, archs) if not has(launch.text, PLACED))
+    yield from ((launch.line, gpus) for launch in _pals_launches(job, archs) if not has(launch.options, PLACED))
 
 
 @warning(
@@ -185,7 +197,7 @@ def placement(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
 def one_cpu_by_pals(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
     """Ranks whose threads share one CPU."""
     for launch in _pals_launches(job, archs):
-        if has(launch.text, PLACED) and not has(launch.text, r"(--depth|-d|--cpu-bind|-cc|--cc)\b"):
+        if has(launch.options, PLACED) and not has(launch.options, r"(--depth|-d|--cpu-bind|-cc|--cc)\b"):
             yield (launch.line,)
 
 
@@ -197,8 +209,8 @@ def one_cpu_by_pals(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Foun
 def one_cpu_by_aprun(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
     """Threads of OpenMP that aprun binds to one CPU."""
     for launch in _of_site(job, archs)[1]:
-        threads = option(launch.text, "-e OMP_NUM_THREADS", "=") or job.set_to(OMP)
-        if launch.launcher == "aprun" and (whole_number(threads) or 0) > 1 and not has(launch.text, "-d|-cc"):
+        threads = option(launch.options, "-e OMP_NUM_THREADS", "=") or job.set_to(OMP)
+        if launch.launcher == "aprun" and (whole_number(threads) or 0) > 1 and not has(launch.options, "-d|-cc"):
             yield launch.line, threads
 
 
@@ -212,6 +224,8 @@ def one_cpu_by_srun(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Foun
     asked = {"cpus-per-task", "cpus-per-gpu"} & set(job.options) or not job.gpus
     asked = asked or not all(arch.job.cpus_per_task for arch in archs)
     for launch in () if asked else _of_site(job, archs)[1]:
-        own = has(launch.text, "-c|--cpus-per-task") or re.search(r"--cpu-bind|--exclusive|--overlap", launch.text)
+        own = has(launch.options, "-c|--cpus-per-task") or re.search(
+            r"--cpu-bind|--exclusive|--overlap", launch.options
+        )
         if launch.launcher == "srun" and not own and _is_python(launch):
             yield launch.line, archs[0].job.cpus_per_task

@@ -7,7 +7,7 @@ import re
 
 from provision.launch.rank_threads import INTER, INTRA
 from provision.lint.job_script import TOP, JobScript, Start
-from provision.lint.launch_rules import option
+from provision.lint.launch_rules import option, starts_several
 from provision.lint.rule import Found, Shown, error, warning
 from provision.lint.shell_lines import ShellCommand, ShellLine
 from provision.lint.syntax import is_environ, value_of
@@ -62,6 +62,12 @@ def threads_unread(job: JobScript, program: TrainingProgram) -> Found:
         yield job.variables[names[0]], program.file, names[0], fix
 
 
+def _several_tasks(job: JobScript, start: Start | None) -> bool:
+    """Whether a launcher starts, or may start, the training script in several tasks."""
+    counted = (job.tasks or 1) > 1 and _launched(start)
+    return counted or (start is not None and starts_several(job, start.command))
+
+
 @error(
     "mirrored-tasks",
     "MirroredStrategy is one process, but the job has {0} tasks, each of which takes all GPUs",
@@ -69,14 +75,14 @@ def threads_unread(job: JobScript, program: TrainingProgram) -> Found:
 )
 def mirrored_tasks(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """MirroredStrategy in several tasks."""
-    if program.mirrored and (job.tasks or 1) > 1 and _launched(start):
-        yield job.line_of("ntasks", "ntasks-per-node", "nodes"), job.tasks
+    if program.mirrored and _several_tasks(job, start):
+        yield job.line_of("ntasks", "ntasks-per-node", "nodes"), job.tasks or job.nodes
 
 
 @warning("mirrored-nodes", "MirroredStrategy uses the GPUs of one node only", "`--nodes=1`")
 def mirrored_nodes(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """MirroredStrategy on several nodes, of which it uses one."""
-    if program.mirrored and job.nodes > 1 and not ((job.tasks or 1) > 1 and _launched(start)):
+    if program.mirrored and job.nodes > 1 and not _several_tasks(job, start):
         yield (job.line_of("ntasks", "ntasks-per-node", "nodes"),)
 
 
@@ -86,7 +92,9 @@ def horovod_tasks(job: JobScript, program: TrainingProgram, start: Start | None)
     command = start.command if start else None
     # Its number of ranks may be another one than that of the tasks.
     own = "ntasks-per-gpu" in job.options or (command is not None and command.launcher == "horovodrun")
-    own = own or (command is not None and re.match(RANKS_OF_ITS_OWN, " ".join(command.launched)) is not None)
+    own = own or (
+        command is not None and re.match(RANKS_OF_ITS_OWN, f"{command.launcher} {command.options}") is not None
+    )
     if program.horovod and (job.tasks or 1) == 1 and job.gpus > 1 and job.scheduler == "slurm" and not own:
         fix = f"`--ntasks-per-node={job.gpus}`"
         if job.value("gpus"):

@@ -13,6 +13,7 @@ from functools import cached_property
 LAUNCHERS = ("srun", "mpirun", "mpiexec", "aprun", "horovodrun")
 CONTAINERS = ("singularity", "apptainer", "shifter", "podman-hpc")
 SHELLS = ("bash", "sh", "zsh", "ksh", "dash")
+PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
 # Words before the name of a command that start no other program.
 KEYWORDS = {
     *("then", "do", "else", "elif", "if", "while", "until", "!", "{", "(", "time", "exec", "nohup", "command"),
@@ -95,10 +96,23 @@ class ShellCommand:
         """The words behind its launcher."""
         return " ".join(self.launched[1:])
 
+    @cached_property
+    def options(self) -> str:
+        """The words between its launcher and Python, a shell or a container: `-n 8` behind them is for the program."""
+        words = self.launched[1:]
+        programs = (place for place, word in enumerate(words) if _is_program(word))
+        return " ".join(words[: next(programs, len(words))])
+
     @property
     def in_container(self) -> bool:
         """Whether its program runs in a container."""
         return any(base(word) in CONTAINERS for word in self.all_words)
+
+
+def _is_program(word: str) -> bool:
+    """Whether a word behind a launcher is a program that may have options with the same names."""
+    names = (*SHELLS, *CONTAINERS, "$PYTHON", "${PYTHON}")
+    return PYTHON.fullmatch(word) is not None or word.endswith(".py") or base(word) in names
 
 
 def base(word: str) -> str:

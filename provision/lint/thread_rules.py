@@ -26,7 +26,7 @@ def _threads_of(job: JobScript, name: str) -> int | None:
 def _openmp(job: JobScript) -> tuple[int, ShellLine] | None:
     """The threads of OpenMP that the script gives to its ranks, and the line."""
     for launch in reversed(job.launches):
-        threads = option(launch.text, "-e OMP_NUM_THREADS", "=") if launch.launcher == "aprun" else None
+        threads = option(launch.options, "-e OMP_NUM_THREADS", "=") if launch.launcher == "aprun" else None
         if threads:
             return int(threads), launch.line
     number = _threads_of(job, OMP)
@@ -37,15 +37,15 @@ def _node(job: JobScript, arch: Arch) -> tuple[int, int]:
     """The ranks on each node as the launcher or the directives give them, and the threads of a node that they can use."""
     ranks, threads = job.ranks_per_node, arch.node.threads if arch.node else 0
     for launch in job.launches:
-        total = option(launch.text, "-n|--ntasks", "[ =]?") if launch.launcher == "srun" else None
+        total = option(launch.options, "-n|--ntasks", "[ =]?") if launch.launcher == "srun" else None
         if total:
-            ranks = -(-int(total) // int(option(launch.text, "-N|--nodes", "[ =]?") or job.nodes or 1))
+            ranks = -(-int(total) // int(option(launch.options, "-N|--nodes", "[ =]?") or job.nodes or 1))
         per_node = "--ntasks-per-node" if launch.launcher == "srun" else "-N|--ppn"
-        ranks = int(option(launch.text, per_node) or ranks)
+        ranks = int(option(launch.options, per_node) or ranks)
         if (
             launch.launcher == "aprun" and arch.node
         ):  # aprun uses one thread of each core unless `-j` gives more (aprun(1))
-            each = int(option(launch.text, "-j", " ?") or 1) or 1
+            each = int(option(launch.options, "-j", " ?") or 1) or 1
             threads = min(arch.node.threads, arch.node.cores * each)
     return max(1, ranks), threads
 

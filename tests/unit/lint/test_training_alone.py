@@ -223,6 +223,42 @@ def test_ranks_that_a_user_starts_and_that_train_alone_are_found(start: str) -> 
         assert "ranks-alone" in by_hand(start, program)
 
 
+@pytest.mark.parametrize(
+    ("directives", "start", "several"),
+    [
+        ("--nodes=2", "srun python train.py", True),
+        ("--nodes=2", "srun --mpi=pmi2 python train.py -n 1", True),
+        ("-N 2", "mpirun python train.py", True),
+        ("-N2", "mpiexec -bind-to none python train.py", True),
+        ("--nodes=2-4", "srun singularity exec tf.sif python train.py", True),
+        ("--nodes=3", "srun -N 2 python train.py", True),
+        ("--nodes=2", "srun -n $SLURM_NNODES python train.py", True),
+        ("--nodes=2", "mpirun -np ${SLURM_JOB_NUM_NODES} python train.py", True),
+        ("--nodes=2", "mpirun --npernode 1 python train.py", True),
+        ("--gpus=4 --ntasks-per-gpu=1", "srun python train.py", True),
+        ("--nodes=1", "NP=4\nmpirun -np $NP python train.py", True),
+        ("--nodes=1", "srun python train.py", False),
+        ("--nodes=2", "srun -n1 python train.py", False),
+        ("--nodes=2", "srun -N1 python train.py", False),
+        ("--nodes=2", "srun --nodes=1 --ntasks-per-node=1 python train.py", False),
+        ("--nodes=2", "srun -w node1 python train.py", False),
+        ("--nodes=2", "mpirun --host node1 python train.py", False),
+        ("--nodes=2 --ntasks=1", "srun python train.py", False),
+        ("--nodes=1", "srun python train.py --ntasks 4 -N 2", False),
+        ("--nodes=2", "srun hostname\npython train.py", False),
+    ],
+)
+def test_tasks_that_nobody_counted_train_alone_on_each_node(directives: str, start: str, several: bool) -> None:
+    for program, alone in ((KERAS, True), (HOROVOD, False), (WORKERS, False)):
+        assert ("ranks-alone" in by_hand(start, program, "--ntasks=4", directives)) is (several and alone)
+    assert ("mirrored-tasks" in by_hand(start, MIRRORED, "--ntasks=4", directives)) is several
+
+
+def test_an_option_of_the_program_is_not_one_of_the_launcher() -> None:
+    for start in ("srun python train.py -n 8", "mpirun python train.py --np 8 --gpus 2"):
+        assert not {"ranks", "ranks-alone"} & by_hand(start, HOROVOD)
+
+
 def test_a_module_of_horovod_makes_the_job_one_for_horovod() -> None:
     module = ("module list", "module load Horovod/0.28.1\nmodule list")
     program = KERAS + "print('worker')\n"
