@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Sequence
 from itertools import pairwise
 
-from provision.lint.job_script import JobScript
+from provision.lint.imports import read_imports
+from provision.lint.job_script import TOP, JobScript
 from provision.lint.rule import Found, advice, error, warning
-from provision.lint.shell_lines import ShellCommand, ShellLine
+from provision.lint.shell_lines import ASSIGNMENT, ShellCommand, ShellLine
+from provision.lint.syntax import KNOWN_MODULES
+from provision.lint.training_script import TrainingProgram
 
 BLANK = re.compile(
     r"<[A-Za-z][A-Za-z0-9 _-]*>|\bNetID\b|\bnn[XxYyKk]{2,}k\b|\b[Yy][Oo][Uu][Rr][_-][A-Za-z_]+|\bCHANGE_?ME\b|\bTODO\b|\bXXX+\b"
@@ -36,6 +40,49 @@ QUIET = {
     *("nvidia-smi", "true"),
 }
 FOLDERS_OF_NODE = re.compile(r"/tmp(/|$)|/dev/shm(/|$)|/local/scratch(/|$)|\$\{?(TMPDIR|LOCALSCRATCH|SLURM_TMPDIR)\b")
+
+# Commands that change the shell only.
+OF_THE_SHELL = {
+    *("cd", "export", "set", "setenv", "unset", "unsetenv", "module", "ml", "ulimit", "umask", "declare", "shopt"),
+    *("alias", "trap", "exit", "wait", "true", ":"),
+}
+
+
+@error(
+    "starts-nothing",
+    "no line of this script starts a program: the job ends at once",
+    "add the command that trains, such as `srun python train.py`",
+)
+def starts_nothing(job: JobScript) -> Found:
+    """A job script or a program that starts nothing."""
+    does = (one for one in job.commands if not (one.name in OF_THE_SHELL or ASSIGNMENT.fullmatch(one.words[0])))
+    if not job.is_python and not any(does):
+        yield (TOP,)
+
+
+@error(
+    "starts-nothing",
+    "this program {0}, so it ends at once",
+    "call what trains at the end of the file: `main()`",
+)
+def runs_nothing(program: TrainingProgram, script: JobScript | None) -> Found:
+    """A program without code, or one that a job starts and that only defines functions."""
+    body = getattr(program.script.nodes[0], "body", [])
+    code = [
+        node
+        for node in body
+        if not (isinstance(node, ast.Pass) or isinstance(getattr(node, "value", node), ast.Constant))
+    ]
+    only_defined = not any(program.script.runs or _may_run(node) for node in code)
+    if program.error is None and only_defined and (script is not None or not code):
+        yield 1, "only defines functions, and calls none" if code else "has no code"
+
+
+def _may_run(node: ast.stmt) -> bool:
+    """Whether a statement of a file may do more than define something."""
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return any(one.module.partition(".")[0] not in KNOWN_MODULES for one in read_imports([node]))
+    return not isinstance(node, ast.FunctionDef | ast.ClassDef) or bool(node.decorator_list)
 
 
 @error(

@@ -141,6 +141,41 @@ def test_a_fault_of_a_job_script_is_found(old: str, new: str, rule: str, line: i
 
 
 @pytest.mark.parametrize(
+    ("text", "nothing"),
+    [
+        ("", True),
+        ("#!/bin/bash\n# later: srun python train.py\n", True),
+        (SLURM.partition("set -e")[0], True),
+        (SLURM.replace("srun --", "# srun --"), True),
+        ("#!/bin/bash\nset -e\nexport OMP_NUM_THREADS=4\nX=1\ncd data\n", True),
+        ("#!/bin/bash\nhostname\n", False),
+        ("#!/bin/bash\nsource run.sh\n", False),
+        ("#!/usr/bin/env python\n#SBATCH --nodes=1\nprint(1)\n", False),
+    ],
+)
+def test_a_job_that_starts_nothing_is_not_sound(text: str, nothing: bool) -> None:
+    script = read_script(text, "job.sh")
+    assert ("starts-nothing" in {finding.rule for finding in lint_job(script, None, None, None)}) is nothing
+
+
+@pytest.mark.parametrize(
+    ("text", "alone", "in_a_job"),
+    [
+        ("", True, True),
+        ('"""Trains."""\n# model.fit(x, y)\n', True, True),
+        ("import tensorflow as tf\ndef main():\n    tf.zeros(1)\n", False, True),
+        ("def main():\n    print(1)\nmain()\n", False, False),
+        ("import mine\ndef other():\n    pass\n", False, False),
+        ("import absl.app\n@absl.app.run\ndef main(_):\n    pass\n", False, False),
+    ],
+)
+def test_a_program_that_runs_nothing_is_not_sound(text: str, alone: bool, in_a_job: bool) -> None:
+    for script, nothing in ((None, alone), (read_script(SLURM, "job.sh"), in_a_job)):
+        found = lint_program(read_training(text, "train.py"), None, script)
+        assert ("starts-nothing" in {finding.rule for finding in found}) is nothing
+
+
+@pytest.mark.parametrize(
     ("old", "new"),
     [
         ("#SBATCH --time", "##SBATCH --time"),
@@ -190,7 +225,7 @@ def test_a_correct_job_script_is_not_reported(old: str, new: str) -> None:
     ],
 )
 def test_a_fault_against_saga_is_found_without_an_arch(old: str, new: str, rule: str, line: int) -> None:
-    assert found_at(SLURM, old, new, rule, training="", site="sigma2-saga") == ("job.sh", line)
+    assert found_at(SLURM, old, new, rule, training="print(1)\n", site="sigma2-saga") == ("job.sh", line)
 
 
 A100 = (ONE.replace("accel", "a100"), "sigma2-saga")
@@ -262,7 +297,7 @@ def test_without_an_arch_only_what_is_wrong_at_each_arch_is_reported() -> None:
 
 
 def test_memory_of_a_whole_node_counts_as_memory() -> None:
-    assert in_job(replace_once(SLURM, "--mem-per-cpu=8G", "--mem=192G"), "", site="sigma2-saga") == {}
+    assert in_job(replace_once(SLURM, "--mem-per-cpu=8G", "--mem=192G"), "print(1)\n", site="sigma2-saga") == {}
 
 
 @pytest.mark.parametrize("new", ["pip install --user tfds", "wget -q https://example.org/x.tar"])
