@@ -16,8 +16,6 @@ from provision.commands.shared.typos import refuse_submit, refuse_unused
 from provision.errors import ConfigError, DriftError, ProvisionError
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import read_given
-from provision.machine.probes.ask_scheduler import is_login_node
-from provision.machine.programs.shell import default_site
 from provision.machine.root.event_file import to_all, to_file
 from provision.machine.submission.job_settings import settings_from
 from provision.machine.terminal.console import say
@@ -60,7 +58,6 @@ def run(args: argparse.Namespace) -> Outcome:
             return submit_several(order, archs)
         return submit_one(dataclasses.replace(order, arch=archs[0] if archs else None))
     order = dataclasses.replace(order, arch=archs[0] if archs else None)
-    _refuse_login_node(args)
     if not args.requeue:
         return _build_with_events(args, order)
     with watched_time(shipped.load_site(args.site)):
@@ -90,21 +87,6 @@ def _build_here(args: argparse.Namespace, order: Order, write_event: Listener | 
             if write_event:  # `job follow` shows it
                 write_event(Event(kind="say", text=f"note: {without}"))
         return plan_and_build(order, write_event, expected)
-
-
-def _refuse_login_node(args: argparse.Namespace) -> None:
-    """Raise if no site was named where Slurm answers: `local` would build with this node's compiler, for this node.
-
-    Raises:
-        ConfigError: as above.
-    """
-    named = any(word.partition("=")[0] == "--site" for word in getattr(args, "given", ()))
-    if args.site == "local" and not named and default_site(otherwise="") == "" and is_login_node():
-        raise ConfigError(
-            "this is a node of a cluster with Slurm, and no site was named: the site `local` would build for this node",
-            hint="`provision site new NAME` writes a profile of the cluster, `provision site list` lists those that there are; "
-            "`provision build --site local` builds here all the same",
-        )
 
 
 def plan_and_build(

@@ -231,10 +231,13 @@ def test_a_node_whose_cpu_cannot_run_the_target_builds_nothing(cluster: Cluster,
     assert "missing instruction sets: avx512er avx512pf" in done.stderr.replace("avx512cd ", "").replace("avx512f ", "")
 
 
-def test_a_build_without_a_site_does_not_build_on_the_login_node(cluster: Cluster) -> None:
+def test_without_a_site_nothing_is_built_on_the_login_node_and_a_plan_notes_it(cluster: Cluster) -> None:
     done = cluster.tool.run("build")
     assert done.returncode == 2
     assert "no site was named" in done.stderr and "`provision build --site local`" in done.stderr
+    done = cluster.tool.run("plan", "--profile")
+    assert done.returncode == 0
+    assert "no site was named" in done.stderr
 
 
 def test_what_the_modules_do_not_bring_is_reported_before_anything_is_built(cluster: Cluster) -> None:

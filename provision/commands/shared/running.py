@@ -16,6 +16,7 @@ from provision.commands.shared.hints import SUBJECTS, complete, complete_result,
 from provision.commands.shared.outcome import Outcome, envelope
 from provision.commands.shared.parsers import parse
 from provision.commands.shared.typos import refuse_verb
+from provision.commands.shared.unnamed_site import check_site
 from provision.errors import EXIT_OK, Interruption, ProvisionError
 from provision.machine.configuration.mistyped import refuse_mistyped
 from provision.machine.files.disk import disk_error, write_temporary
@@ -58,6 +59,7 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
     args = parse(verb, words)
     if verb != "site":  # which makes the folder
         refuse_mistyped()
+    check_site(args)
     console.completes = functools.partial(complete, typed=(verb, *words))
     try:
         outcome = _function(args.leaf.run)(args)

@@ -153,12 +153,20 @@ def test_without_a_scheduler_the_hint_of_submit_is_the_command_that_runs_here(
     assert "no scheduler" in err and err.endswith(f"\nhint: `provision {hint}`\n")
 
 
-def test_a_build_without_a_site_where_slurm_answers_is_refused(
+def test_without_a_site_where_slurm_answers_a_build_is_refused_and_a_look_noted(
     monkeypatch: pytest.MonkeyPatch, capsys: Captured, words: Words
 ) -> None:
     """A test with a real Slurm is in tests/real/test_build_slurm.py."""
     monkeypatch.delenv("PROVISION_SITE", raising=False)
-    monkeypatch.setattr("provision.commands.build.is_login_node", lambda: True)
+    monkeypatch.setattr("provision.machine.probes.ask_scheduler.is_login_node", lambda: True)
+    for looks in ("plan --profile", "compat"):
+        assert call(*looks.split()) == 0
+        note, *_ = capsys.readouterr().err.splitlines()
+        assert note.startswith("note: ") and "`local`" in note and "`provision site list`" in note
+        assert call(*looks.split(), "--site", "local") == 0
+        assert "no site was named" not in capsys.readouterr().err
+    assert call("upgrade", "tensorflow-2.21.0") == 2
+    assert "no site was named" in capsys.readouterr().err
     assert call("build", "--json") == 2
     assert "no site was named" in json.loads(capsys.readouterr().out)["error"]["message"]
     assert call("build") == 2
