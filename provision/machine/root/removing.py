@@ -173,6 +173,7 @@ class Remover:
         Raises:
             StoreError: the file cannot be written.
         """
+        self.store.shared.refuse_strangers()
         path = Path(self.store.layout.pin(env))
         if reason is None:
             self.store.remove(str(path))
@@ -285,6 +286,7 @@ class Remover:
         Raises:
             StoreError: something cannot be removed; what was removed before stays removed.
         """
+        self.store.shared.refuse_strangers()
         stays: dict[str, str | None] = {}
         residents = [decision.resident for decision in decisions if decision.removes]
         for one in residents:

@@ -261,14 +261,15 @@ class SharedRoot:
         With `below`, only the folders on the way from there are made and shared: what contains them is one admin's.
 
         Raises:
-            StoreError: it cannot be made, others than the admins may write the root or a folder on the way, or the group
-                cannot be given to it.
+            StoreError: it cannot be made, the user who runs this is not an admin, others than the admins may write the root or
+                a folder on the way, or the group cannot be given to it.
         """
         below, gid = below or self.root, self.admins.group()
         with disk_errors(self.root):
             self.root.parent.mkdir(parents=True, exist_ok=True)
             with contextlib.suppress(FileExistsError):
                 self.root.mkdir(mode=0o755)
+            self.refuse_strangers()
             self._refuse(self.admins.problems())
             with contextlib.closing(self._enter(folder, below)) as entered:
                 for part, descriptor, by_link in entered:
@@ -353,6 +354,23 @@ class SharedRoot:
         except OSError as error:
             error.filename = str(part)
             raise
+
+    def refuse_strangers(self) -> None:
+        """Raise if the user who runs this is not an admin of the root: whatever a verb begins there, it would not end.
+
+        Raises:
+            StoreError: as above.
+        """
+        self.admins.group()
+        # A group that the profile names gets what it cannot write yet.
+        if self.sharing.group is not None or os.access(self.root, os.W_OK) or not self.root.exists():
+            return
+        if not os.statvfs(self.root).f_flag & os.ST_RDONLY:  # for everybody: the first file says so
+            raise StoreError(
+                f"`{user_name(os.geteuid())}` may not write below `{self.root}`",
+                evidence=[f"admins of the root: {self.admins.names}"],
+                hint="ask one of them; or name a root of your own: `export PROVISION_ROOT=…`, or `root` in a profile of yours",
+            )
 
     def _refuse(self, problems: Sequence[Problem]) -> None:
         """Raise if others than the admins may write here; what the owner does to take something from users goes on.

@@ -151,6 +151,34 @@ def test_another_user_can_write_nothing_below_the_root(site: Site, shared: bool)
             site.mallory.sh(attack, str(site.root), PREFIX)
 
 
+VERBS = """
+import json, os, sys
+from parts.cli import run
+os.environ["PROVISION_ROOT"] = sys.argv[1]
+for words in sys.argv[3:]:
+    done = run(*words.split())
+    print(json.dumps([done.returncode, done.stderr]))
+"""
+
+
+@pytest.mark.parametrize("shared", [True, False])
+def test_verbs_that_write_refuse_who_is_no_admin_and_those_that_look_do_not(site: Site, shared: bool) -> None:
+    (site.build if shared else site.build_with)(site.alice)
+    (site.root / "cache" / "installers" / "x").mkdir(parents=True)  # a leftover for `prune`
+    env = str(ENVIRONMENT)
+    writes = [f"unpublish {env}", f"pin {env}", f"pin {env} --off", "prune --yes"]
+    writes += ["upgrade tensorflow-2.21.0", f"publish {env} --hidden", f"pack {env}"]
+    done = site.mallory.python(VERBS, str(site.root), site.group, *writes, "list", "prune", f"verify {env}")
+    answers = dict(zip([*writes, "list", "prune", "verify"], map(json.loads, done.stdout.splitlines()), strict=True))
+    for words in writes:
+        code, err = answers[words]
+        assert code == 1, words
+        assert f"`{site.mallory.name}` may not write below `{site.root}`" in err, (words, err)
+        assert f"admins of the root: root, {site.alice.name}" in err and "hint: ask one of them" in err
+    for words in ("list", "prune", "verify"):
+        assert "may not write" not in answers[words][1]
+
+
 def test_a_group_that_does_not_exist_or_has_other_members_is_one_clear_error(site: Site, words: Words) -> None:
     with pytest.raises(StoreError, match="`nosuch`") as caught:
         SharedRoot(Layout(PurePosixPath(site.root)), Sharing(group="nosuch", origin="p.toml")).make(site.root / "locks")
