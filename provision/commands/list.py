@@ -58,5 +58,6 @@ def row(entry: Entry, store: Store) -> dict[str, object]:
         "built": record.built if record else None,
         "proof": record.proof if record else None,
         "why": entry.why,
+        "marks": dict(entry.marks),
         "steps": sorted(done),
     }

@@ -52,6 +52,13 @@ class Generation(Stored):
         name, _, version = module.rpartition("/")
         return self.defaults.get(name) == version
 
+    def marks(self, module: str) -> dict[str, str]:
+        """How a module is shown: its marks, each with its text, which only a deprecation has."""
+        deprecation = self.deprecated.get(module)
+        found = {"default": "" if self.is_default(module) else None, "hidden": "" if module in self.hidden else None}
+        found["deprecated"] = f"after {deprecation.date}: {deprecation.text}" if deprecation else None
+        return {mark: text for mark, text in found.items() if text is not None}
+
     def names(self) -> tuple[str, ...]:
         """The names of all modules, without versions."""
         return tuple(dict.fromkeys(module.rpartition("/")[0] for module in self.modules))

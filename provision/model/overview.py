@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from provision.model.layout import EnvironmentId
 from provision.model.proof_result import ProofResult
@@ -27,6 +28,8 @@ class Entry:
     age_s: float | None = None
     why: str | None = None
     """Why it is broken, or who builds it."""
+    marks: Mapping[str, str] = field(default_factory=dict)
+    """`default`, `hidden`, `deprecated` and `pinned`, each with its text; that of the first two is empty."""
 
 
 def age_words(seconds: float) -> str:
@@ -51,6 +54,14 @@ def proof_words(entry: Entry) -> str:
     words += [f"{figures.images_per_second:,.0f} images/s"] if figures.images_per_second else []
     words += ["worse than before"] if last.findings else []
     return ", ".join(words)
+
+
+def mark_words(entry: Entry) -> tuple[str, ...]:
+    """The marks of an environment with their texts: `pinned: paper of the climate group`."""
+    return tuple(
+        f"{mark} {text}" if mark == "deprecated" else f"{mark}: {text}" if text else mark
+        for mark, text in entry.marks.items()
+    )
 
 
 def size_words(entry: Entry) -> str:

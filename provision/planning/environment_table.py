@@ -8,9 +8,9 @@ from typing import Any
 from provision.model.overview import Entry, age_words, proof_words, size_words
 from provision.wording import columns
 
-TITLES = ("STATE", "MODULE", "ARCH", "FINGERPRINT", "STACK", "BUILT", "SIZE", "PROOF")
+TITLES = ("STATE", "MODULE", "ARCH", "FINGERPRINT", "MARKS", "STACK", "BUILT", "SIZE", "PROOF")
 # Which columns a narrow terminal leaves out, in this order; `show` has all of them.
-LEFT_OUT = ("STACK", "SIZE", "BUILT", "PROOF", "FINGERPRINT")
+LEFT_OUT = ("STACK", "SIZE", "BUILT", "PROOF", "MARKS", "FINGERPRINT")
 ORDERS: dict[str, Callable[[Entry], Any]] = {
     "name": lambda entry: str(entry.environment),
     "age": lambda entry: (entry.age_s is None, entry.age_s or 0.0),
@@ -56,6 +56,7 @@ def _row(entry: Entry) -> tuple[str, ...]:
         f"{env.name}/{env.version}",
         env.arch,
         env.fingerprint,
+        ", ".join(entry.marks),
         entry.record.stack if entry.record else "",
         f"{age_words(entry.age_s)} ago" if entry.age_s is not None else "",
         size_words(entry),

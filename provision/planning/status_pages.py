@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from provision.model.overview import Entry, proof_words, size_words
+from provision.model.overview import Entry, mark_words, proof_words, size_words
 from provision.model.plot import line_plot
 from provision.model.proof_result import ProofResult
 from provision.model.quoting import Code
@@ -17,7 +17,7 @@ from provision.wording import duration
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageCell:
-    """An environment in a few words: its state, its proof, its date and size, and the name of its page."""
+    """An environment in a few words: its state, its proof, its date, size and marks, and the name of its page."""
 
     name: str
     page: str
@@ -25,6 +25,7 @@ class PageCell:
     proof: str
     built: str
     size: str
+    marks: str
 
 
 def index(title: str, site: str, entries: Sequence[Entry], archs: Sequence[str], written: str) -> dict[str, object]:
@@ -55,6 +56,7 @@ def cell(entry: Entry) -> PageCell:
         proof=proof_words(entry),
         built=f"built {entry.record.built[:10]}" if entry.record else "",
         size=size_words(entry),
+        marks=", ".join(mark_words(entry)),
     )
 
 
@@ -65,7 +67,7 @@ def page(entry: Entry, use: str) -> dict[str, object]:
     date, outcome and summary.
     """
     record = entry.record
-    facts: list[tuple[str, str]] = [("state", entry.state)]
+    facts: list[tuple[str, str]] = [("state", entry.state), ("marks", ", ".join(mark_words(entry)))]
     if record is not None:
         facts += [
             ("module", record.module),

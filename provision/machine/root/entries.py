@@ -21,9 +21,13 @@ from provision.model.proof_result import ProofResult
 def read_overview(store: Store) -> tuple[Entry, ...]:
     """Every environment below the root, in the order of their names. What is damaged is left out of its entry."""
     pointers = {env: name for name, env in store.pointers().items()}
+    generations = {
+        arch: store.generations.look(store.generations.pointer(arch))[0] for arch in store.generations.archs()
+    }
     entries = []
     for env in store.environments():
-        loaded = str(env) in pointers
+        loaded, pin = str(env) in pointers, store.pin(env)
+        marks = generations[env.arch].marks(f"{env.name}/{env.version}") if loaded else {}
         seen = glance(store, env, loaded=loaded)
         record, why, state = seen.record, seen.why, "newer" if seen.newer else "published" if loaded else "proved"
         if why:
@@ -41,6 +45,7 @@ def read_overview(store: Store) -> tuple[Entry, ...]:
                 proofs=read_proofs(store, env, record.verdict if record else None),
                 age_s=age_of(record.built) if record else None,
                 size_bytes=seen.head.size if seen.head else None,
+                marks=marks | ({} if pin is None else {"pinned": pin}),
             )
         )
     return tuple(entries)

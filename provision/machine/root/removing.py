@@ -107,7 +107,7 @@ class Remover:
             age_s=max(0.0, time.time() - since),
             module=module if published else None,
             default=published and loads.now.is_default(module),
-            pinned=self.pin(env),
+            pinned=self.store.pin(env),
             holder=describe_holder(holder) if holder else None,
             used_by=(*processes, *(self._jobs_since(loads.since) if ever and not published else ())),
             newer=newer or loads.newer,
@@ -158,14 +158,6 @@ class Remover:
         return heads[0] if heads else size_below(Path(self.store.layout.prefix(env))), wheels, newer
 
     # Pins
-
-    def pin(self, env: EnvironmentId) -> str | None:
-        """Why an environment is pinned; None if it is not."""
-        try:
-            content = self.store.shared.read(Path(self.store.layout.pin(env)))
-        except OSError:
-            return "there is a pin, but it cannot be read"
-        return None if content is None else content.decode("utf-8", "replace").strip()
 
     def set_pin(self, env: EnvironmentId, reason: str | None) -> None:
         """Keep an environment for this reason; None lets it go again.

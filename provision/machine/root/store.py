@@ -128,6 +128,14 @@ class Store:
                 found += [record] if record else []
         return found
 
+    def pin(self, env: EnvironmentId) -> str | None:
+        """Why an environment is pinned; None if it is not."""
+        try:
+            content = self.shared.read(Path(self.layout.pin(env)))
+        except OSError:
+            return "there is a pin, but it cannot be read"
+        return None if content is None else content.decode("utf-8", "replace").strip()
+
     # Writing
 
     def remove(self, path: str) -> None:

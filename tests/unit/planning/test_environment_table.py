@@ -45,6 +45,38 @@ def test_a_wide_terminal_shows_everything() -> None:
     assert lines[2].endswith("no proof")
 
 
+def test_marks_of_modules_and_pins_are_shown(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
+    put_published(store_here())
+    assert call("list") == 0
+    assert "MARKS" not in capsys.readouterr().out
+    changes = (
+        ("publish", "--default", "--hidden", "--deprecate", "2027-03-01", "load 2.21.0"),
+        ("pin", "--reason", "paper of the climate group"),
+    )
+    for verb, *options in changes:
+        assert call(verb, str(ENVIRONMENT), *options) == 0
+    capsys.readouterr()
+    assert call("list", "--json") == 0
+    marks = envelope(capsys)["result"]["environments"][0]["marks"]
+    assert marks == {
+        "default": "",
+        "hidden": "",
+        "deprecated": "after 2027-03-01: load 2.21.0",
+        "pinned": "paper of the climate group",
+    }
+    assert call("list") == 0
+    assert "default, hidden, deprecated, pinned" in capsys.readouterr().out
+    for options in ((), ("--markdown",)):
+        assert call("report", str(tmp_path / "pages"), *options) == 0
+        for page in (tmp_path / "pages").rglob("*.md" if options else "*.html"):
+            text = page.read_text()
+            for word in ("default", "hidden", "deprecated after 2027-03-01", "paper of the climate group"):
+                assert word in text, page
+
+
 @pytest.mark.parametrize(
     ("width", "gone"), [(200, ()), (110, ("STACK",)), (80, ("STACK", "SIZE")), (30, ("STACK", "PROOF"))]
 )
