@@ -164,7 +164,7 @@ def downloads_on_nodes(program: TrainingProgram, site: Site, script: JobScript |
 
 def fetch_command(download: Download, site: Site) -> str:
     """The command that fetches a download beforehand."""
-    return f"provision data fetch {download.name} --site {site.name}" if download.name else download.fetch
+    return f"provision data fetch {download.name} --site {site.typed}" if download.name else download.fetch
 
 
 def downloads(script: ShellScript) -> tuple[Download, ...]:

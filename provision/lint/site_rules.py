@@ -57,12 +57,13 @@ LOCAL = re.compile(r"--no-index|--offline|install (-e )?\.|install \S+\.whl$|--n
 @error(
     "scheduler",
     "these directives are for {0}, but the scheduler of site `{1.name}` is {2}",
-    "write them for {3}; `provision job KIND --site {1.typed}` shows how",
+    "write them for {3}; `provision job horovod --site {1.typed} --arch {4}` shows how",
 )
-def scheduler(job: JobScript, foreign: Site) -> Found:
+def scheduler(job: JobScript, foreign: Site, archs: tuple[Arch, ...]) -> Found:
     """Directives of another scheduler."""
-    title = TITLES.get(foreign.scheduler.name)
-    yield job.line_of(*job.options), TITLES[job.scheduler], foreign, title or "none", title or "a shell"
+    title, arch = TITLES.get(foreign.scheduler.name), archs[0].name
+    arch += " --account ACCOUNT" if "account" in foreign.scheduler.required else ""
+    yield job.line_of(*job.options), TITLES[job.scheduler], foreign, title or "none", title or "a shell", arch
 
 
 @warning("folder", "PBS starts jobs in your home folder", '`cd "$PBS_O_WORKDIR"`')

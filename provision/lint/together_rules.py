@@ -6,10 +6,12 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from provision.lint.arch_choice import archs_for
 from provision.lint.job_script import JobScript, Start
 from provision.lint.launch_rules import starts_several
 from provision.lint.rule import Found, Shown, advice, error, warning
 from provision.lint.training_script import TrainingProgram
+from provision.profile.site import Site
 
 WRITTEN = re.compile(
     r"# Written by `(\S*provision job (single|mirrored|multiworker|horovod|cray-ml-plugin) .*)`\. Submit it "
@@ -56,7 +58,7 @@ def _kind(job: JobScript, start: Start | None) -> tuple[str, list[str]] | None:
 
 
 def _other_ways(
-    job: JobScript, program: TrainingProgram, start: Start | None
+    job: JobScript, program: TrainingProgram, start: Start | None, profile: Site | None
 ) -> Iterator[tuple[str, str, str | None, str]]:
     """If the program trains in another way than its kind of job: the kind, that way, the first doubt, and the right command."""
     kind, command = _kind(job, start) or ("", [])
@@ -66,21 +68,21 @@ def _other_ways(
     others = [name for name in NEEDS if name in uses]
     libraries = [f"it uses {name}" for name in sorted(uses - set(NEEDS))]
     doubt = next(iter((*program.doubts, *libraries)), None)
-    yield kind, others[-1] if others else "", doubt, _command(command, others[-1] if others else "single")
+    yield kind, others[-1] if others else "", doubt, _command(job, command, others[-1] if others else "single", profile)
 
 
 @error("horovod-unused", "the job is for Horovod, but nothing in this program uses it: each rank trains alone", "`{0}`")
-def horovod_unused(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
+def horovod_unused(job: JobScript, program: TrainingProgram, start: Start | None, profile: Site | None) -> Found:
     """A job of `provision job horovod` whose program does not use Horovod."""
-    for kind, _, doubt, command in _other_ways(job, program, start):
+    for kind, _, doubt, command in _other_ways(job, program, start, profile):
         if kind == "horovod" and doubt is None:
             yield Shown(program.trains or 1, ""), command
 
 
 @error("strategy-unused", "the job is for {0}, but nothing in this program uses it: {1}", "`{2}`")
-def strategy_unused(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
+def strategy_unused(job: JobScript, program: TrainingProgram, start: Start | None, profile: Site | None) -> Found:
     """A job for a strategy or a plug-in whose program does not use it."""
-    for kind, _, doubt, command in _other_ways(job, program, start):
+    for kind, _, doubt, command in _other_ways(job, program, start, profile):
         if kind not in ("single", "horovod") and doubt is None:
             yield Shown(program.trains or 1, ""), *NEEDS[kind], command
 
@@ -88,25 +90,32 @@ def strategy_unused(job: JobScript, program: TrainingProgram, start: Start | Non
 @warning(
     "kind-unseen", "the job is for {0}, but nothing in this program uses it, as far as it can be read: {1}", "`{2}`"
 )
-def kind_unseen(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
+def kind_unseen(job: JobScript, program: TrainingProgram, start: Start | None, profile: Site | None) -> Found:
     """A program that shows no use of what its kind of job is for, but cannot be read as a whole."""
-    for kind, _, doubt, command in _other_ways(job, program, start):
+    for kind, _, doubt, command in _other_ways(job, program, start, profile):
         if kind != "single" and doubt is not None:
             yield Shown(program.trains or 1, ""), NEEDS[kind][0], doubt, command
 
 
 @advice("one-process", "this uses {0}, but the job starts one process", "`{1}`")
-def one_process(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
+def one_process(job: JobScript, program: TrainingProgram, start: Start | None, profile: Site | None) -> Found:
     """A job of one process whose program can use several."""
-    for kind, right, _, command in _other_ways(job, program, start):
+    for kind, right, _, command in _other_ways(job, program, start, profile):
         if kind == "single" and right:
             yield Shown(program.trains or 1, ""), NEEDS[right][0], command
 
 
-def _command(command: list[str], kind: str) -> str:
-    """The command that writes a job of another kind, with the options that this kind has."""
+def _command(job: JobScript, command: list[str], kind: str, profile: Site | None) -> str:
+    """The command that writes a job of another kind, with the options that this kind has, at the site that is named."""
     leave = {"--no-lint"} | (OF_SEVERAL if kind in ("single", "mirrored") else set())
     leave |= OF_SEVERAL_GPUS if kind == "single" else set()
+    here: list[str] = []
+    if profile is not None:  # the site that is named; the script may be of another one
+        typed = {word.rpartition("=")[2] for word in command}
+        known = (arch.name for arch in profile.archs if arch.name in typed)
+        arch = next(known, archs_for(job, profile)[0].name)
+        leave |= {"--site", "--arch"}
+        here = ["--site", profile.typed, "--arch", arch]
     words, skips = ["provision", "job", kind], False
     for word in command[3:]:
         name, equals, _ = word.partition("=")
@@ -116,4 +125,4 @@ def _command(command: list[str], kind: str) -> str:
             words.append(word)
         else:
             skips = False
-    return shlex.join(words)
+    return " ".join((shlex.join(words), *here))

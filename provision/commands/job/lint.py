@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import shlex
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from provision.commands.job.program import read_program
+from provision.commands.shared.hints import complete
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError, LintError
 from provision.lint import Finding, count_findings, sort_findings
@@ -55,8 +57,9 @@ def run(args: argparse.Namespace) -> Outcome:
         findings += lint_job(script, training, known, arch, start)
     for training in trainings:
         findings += lint_program(training, known, script, arch)
+    typed = ("job", "lint", "--site", args.site) if known else ()
     findings = [
-        finding
+        replace(finding, fix=complete(finding.fix, typed))
         for file in dict.fromkeys(f.file for f in findings)
         for finding in sort_findings(findings)
         if finding.file == file
@@ -94,7 +97,7 @@ def run(args: argparse.Namespace) -> Outcome:
 def _again(args: argparse.Namespace) -> str:
     """The command that checks the same scripts again."""
     words = ["provision", "job", "lint", args.file]
-    for option in ("site", "arch", "script"):
+    for option in ("arch", "script"):  # a site that was typed is added to every hint
         if getattr(args, option, None):
             words += [f"--{option}", getattr(args, option)]
     return shlex.join(words)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
+import shlex
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ import pytest
 from parts.cli import call, envelope
 from parts.examples import PROGRAMS
 from parts.jobs import job
-from parts.profiles import profile
+from parts.profiles import SITES, profile
 from parts.texts import replace_once
 from provision.lint.job_script import read_script
 from provision.lint.rules import lint_job, read_training
@@ -96,6 +99,28 @@ def test_a_program_that_trains_alone_is_an_error_of_its_kind_of_job(
     ((rule, fix),) = linted(tmp_path, capsys, kind, ARCHS[kind], {"train.py": ALONE[name]}).items()
     assert rule == ("horovod-unused" if kind == "horovod" else "strategy-unused")
     assert fix.startswith("`provision job single --") and "--account tests" in fix and "--nodes" not in fix
+
+
+@pytest.mark.parametrize("site", [None, "sigma2-saga", "nersc-perlmutter", "PROFILE"])
+@pytest.mark.parametrize("program", [KERAS, "data = tfds.load('mnist')\n" + HOROVOD])
+def test_what_the_linter_advises_works_at_the_site_that_is_named(
+    site: str | None, program: str, tmp_path: Path, capsys: Captured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also if the script was written for another site, or if the site is named by the path of its profile."""
+    if site == "PROFILE":
+        shutil.copy(SITES / "alcf-theta.toml", site := str(tmp_path / "alcf-theta.toml"))
+    script, at = tmp_path / "job.sh", ("--site", site) if site else ()
+    script.write_text(script_of("horovod", "normal"))
+    (tmp_path / "train.py").write_text(program)
+    monkeypatch.chdir(tmp_path)
+    call("job", "lint", str(script), *at)
+    said = "".join(capsys.readouterr())
+    advised = [shlex.split(words) for words in re.findall(r"`provision ([a-z][^`]*)`", said)]
+    assert advised or program != KERAS
+    for words in advised:
+        named = words[words.index("--site") + 1] if "--site" in words else None
+        assert named == (site or ("sigma2-saga" if words[1] == "single" else None))
+        assert call(*words) == (2 if words[1] == "lint" else 0) or words[0] == "data", words
 
 
 TRAINS = {"horovod": HOROVOD, "multiworker": WORKERS, "mirrored": MIRRORED, "single": KERAS}
