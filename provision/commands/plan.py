@@ -6,21 +6,20 @@ import argparse
 import textwrap
 
 from provision.commands.shared.node import observe_node, problems_of
+from provision.commands.shared.offer import CANNOT_WORK, cannot_work, judge_profile
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.replaced import replaced_line
 from provision.commands.shared.target import Target, describe_own_files, read_target
 from provision.commands.shared.typos import refuse_unused
-from provision.errors import ConfigError, PlanError
+from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
 from provision.jobs.build_job import build_batch
 from provision.knowledge.compatibility import describe_cell, find_cell, keras_of
-from provision.knowledge.cuda import gpu_obstacle
 from provision.machine.configuration import shipped
-from provision.machine.files.tables import read_cells, read_combinations
-from provision.machine.probes.offer import offer_of_profile
+from provision.machine.files.tables import read_cells
 from provision.planning.outline import outline
 from provision.planning.plan_text import plan_lines
 from provision.planning.preflight import blockers, network_problems
-from provision.planning.solver import judge_stack, missing_in_profile, unconfirmed_values
+from provision.planning.solver import unconfirmed_values
 from provision.profile.site import blank_paths
 from provision.schedulers import scheduler_for
 from provision.wording import count
@@ -85,20 +84,6 @@ def chosen_lines(target: Target) -> list[str]:
     return [f"passed over: {line}" for line in target.passed_over]
 
 
-def _what_may_fail(target: Target) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """From the profile alone: what cannot work, what is to be checked, and the values that no text confirms."""
-    site, arch, stack = target.site, target.arch, target.stack
-    offer, unconfirmed = offer_of_profile(arch), unconfirmed_values(site, arch)
-    if "venv" not in site.runtimes:
-        # The container has Python and CUDA: of the nodes only their GPUs matter, to the wheels that an overlay has.
-        wheels = arch.gpu is not None and site.container is not None and site.container.overlay is not None
-        obstacle = gpu_obstacle(stack.framework.version, offer.machine, offer.capabilities) if wheels else None
-        against, doubts = ((obstacle[0],) if obstacle and obstacle[1] is sure else () for sure in (True, False))
-        return against, doubts, unconfirmed
-    verdict = judge_stack(stack, offer, read_combinations(), read_cells())
-    return verdict.against, (*verdict.doubts, *missing_in_profile(arch, stack)), unconfirmed
-
-
 def _outline(target: Target, account: str | None, own: tuple[str, ...], *, forced: bool) -> Outcome:
     """Describe a build from the profile alone."""
     site, arch, stack = target.site, target.arch, target.stack
@@ -126,9 +111,8 @@ def _outline(target: Target, account: str | None, own: tuple[str, ...], *, force
         ]
     for title, values in parts.items():
         lines += [f"{title:<12} {value}" if index == 0 else f"{'':<12} {value}" for index, value in enumerate(values)]
-    against, doubts, unconfirmed = _what_may_fail(target)
-    several = {"container", "venv"} <= set(site.runtimes)
-    cannot = "cannot work as a virtual environment" if several else "cannot work"
+    against, doubts = judge_profile(site, arch, stack)
+    unconfirmed, cannot = unconfirmed_values(site, arch), cannot_work(site)
     lines += ["", *chosen_lines(target), *(f"{cannot}: {stack.name} {line}" for line in against)]
     lines += [f"to check: {line}" for line in doubts]
     if unconfirmed:
@@ -149,4 +133,7 @@ def _outline(target: Target, account: str | None, own: tuple[str, ...], *, force
         "unconfirmed": list(unconfirmed),
         "blank": blank,
     }
-    return Outcome(text="\n".join(lines), result=result)
+    # `build` can be given an account; all else is wrong in the profile.
+    blocked = refused and {(one["kind"], one["subject"]) for one in refused.problems} != {("missing", "account")}
+    fails = blocked or (against and cannot == CANNOT_WORK)
+    return Outcome(text="\n".join(lines), result=result, exit_code=EXIT_FAILED if fails else EXIT_OK)

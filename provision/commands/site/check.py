@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from provision.commands.shared.offer import CANNOT_WORK, cannot_work, judge_profile
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import make_target
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
@@ -70,6 +71,13 @@ def _parts(name: str) -> list[Observation]:
         except ConfigError as error:
             observations.append(_of(group, "bad", f"arch `{arch.name}`: {error.message}", error.hint))
         else:
+            against, cannot = judge_profile(site, arch, target.stack)[0], cannot_work(site)
+            if against:
+                state = "bad" if cannot == CANNOT_WORK else "note"
+                message = f"arch `{arch.name}`: {cannot}: {target.stack.name} {'; '.join(against)}"
+                compat = f"`provision compat --site {site.typed} --arch {arch.name}` shows which stacks work"
+                observations.append(_of(group, state, message, compat))
+                continue
             pythons = ", ".join(target.stack.pythons)
             observations.append(
                 _of(group, "good", f"arch `{arch.name}`: stack `{target.stack.name}`, locked for Python {pythons}")

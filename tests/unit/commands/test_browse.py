@@ -8,6 +8,7 @@ import pytest
 
 from golden_files import Words
 from parts.cli import call, envelope
+from parts.profiles import SITES
 from provision.machine.configuration.search_path import known
 
 Captured = pytest.CaptureFixture[str]
@@ -104,6 +105,28 @@ def test_a_lock_that_is_missing_is_a_fault_of_the_arch(
     (line,) = [line for line in out.splitlines() if line.startswith("✗ arch `cpu`: ")]
     assert "Python 3.6" in line
     words("site", line)
+
+
+@pytest.mark.parametrize(
+    ("name", "arch", "old", "new", "code"),
+    [
+        ("nersc-perlmutter", "gpu", 'capabilities = ["80"]', 'capabilities = ["35"]', 1),
+        ("nersc-perlmutter", "gpu", '"debug", time = "00:30:00"', '"debug", time = "99:00:00"', 1),
+        ("nersc-perlmutter", "cpu", 'capabilities = ["80"]', 'capabilities = ["35"]', 0),
+        ("nyu-torch", "rtx6000", "", "", 1),
+        ("nyu-torch", "h200", "", "", 0),
+        ("nyu-greene", "gpu", "", "", 0),  # as a container
+    ],
+)
+def test_the_exit_codes_say_whether_a_profile_can_work(
+    name: str, arch: str, old: str, new: str, code: int, tmp_path: Path, capsys: Captured
+) -> None:
+    path = tmp_path / f"{name}.toml"
+    path.write_text((SITES / f"{name}.toml").read_text().replace(old, new))
+    assert call("plan", "--profile", "--site", str(path), "--arch", arch) == code
+    call("site", "check", str(path))
+    out = capsys.readouterr().out
+    assert (f"✗ arch `{arch}`: " in out) is (code == 1)
 
 
 def test_the_support_of_a_site_is_in_its_jobs_and_in_site_show(capsys: Captured) -> None:
