@@ -10,6 +10,7 @@ from provision.knowledge.keras_files import TFDS, WEIGHTS
 from provision.lint.job_script import JobScript
 from provision.lint.rule import Found, Shown, advice, warning
 from provision.lint.syntax import ShellScript, dotted, first_part, given, last, number_of, unpacks, value_of
+from provision.lint.together import OVER_TORCH
 from provision.lint.training_script import Download, TrainingProgram
 from provision.profile.site import Site
 
@@ -36,6 +37,13 @@ FETCHES = {
 # What a program does with a rank or the number of ranks, other than splitting the data.
 NOT_DATA = re.compile(
     r"lr|rate|scale|verbos|log|print|info|callback|warm|momentum|optimi|init|config|gpu|device", re.IGNORECASE
+)
+# Names in programs of PyTorch that may split the data: samplers, data sets that divide themselves, random data.
+SPLITS = re.compile(r"sampler|shard|split|subset|partition|iterable|webdataset|randn?$|fake|synth", re.IGNORECASE)
+PROCESS = re.compile(r"rank|world_?size", re.IGNORECASE)
+NOT_DATA_OF_TORCH = re.compile(
+    rf"{NOT_DATA.pattern}|rank|world|^(to|cuda|setup|main|spawn|barrier|environ|int|str)$|parallel|^DDP$|args|reduce|save",
+    re.IGNORECASE,
 )
 OPTIMIZER = re.compile(r"(Adam|SGD|RMSProp|RMSprop|Optimizer|Adagrad|Adadelta)\w*$")
 RANDOM = re.compile(r"(tf|tensorflow|np|numpy)\.random\.\w{1,40}")
@@ -78,11 +86,17 @@ def buffer_in_bytes(program: TrainingProgram) -> Found:
 @warning(
     "input-not-split",
     "every rank reads the same data: nothing splits it by rank",
-    "`dataset = dataset.shard(hvd.size(), hvd.rank())` before `shuffle` and `batch`",
+    "{0}",
 )
 def input_not_split(program: TrainingProgram) -> Found:
-    """Data that every rank of Horovod reads as a whole."""
+    """Data that every rank reads as a whole."""
     script, aliases = program.script, program.aliases
+    if program.uses_torch:
+        loader = _unsplit_loader(program)
+        yield from [(loader, "`DataLoader(data, sampler=DistributedSampler(data), …)` of `torch.utils.data`")] * bool(
+            loader
+        )
+        return
     trains = script.called & {"fit", "apply_gradients", "minimize", "fit_generator"}
     if not aliases or not trains or "shard" in script.called or not script.is_whole:
         return
@@ -97,7 +111,24 @@ def input_not_split(program: TrainingProgram) -> Found:
         for call in script.calls_of("rank", "size")
     )
     if made and not handed and not splits and not any(step is not None and _by_size(step, script) for step in steps):
-        yield (made[0],)
+        yield made[0], "`dataset = dataset.shard(hvd.size(), hvd.rank())` before `shuffle` and `batch`"
+
+
+def _unsplit_loader(program: TrainingProgram) -> ast.Call | None:
+    """The first loader of PyTorch from which every process reads the same data, as far as it can be seen."""
+    script, words = program.script, (*program.names, *program.script.arguments)
+    if not (program.ddp or program.horovod) or program.modules & OVER_TORCH or not program.is_whole:
+        return None
+    if any(SPLITS.search(word) for word in words) or program.trains is None:
+        return None
+    made = [call for call in script.calls_of("DataLoader") if not unpacks(call)]
+    plain = [call for call in made if not any(given(call, name) for name in ("sampler", "batch_sampler"))]
+    # A number of a process that is used for more than its place, its GPU or a condition may choose its data.
+    of_any: list[ast.Name | ast.Attribute] = [*script.of(ast.Name), *script.of(ast.Attribute)]
+    named = (node for node in of_any if isinstance(node.ctx, ast.Load))
+    numbers = [node for node in named if PROCESS.search(last(node))]
+    chosen = [node for node in numbers if not _for_something_else(script, node, NOT_DATA_OF_TORCH)]
+    return plain[0] if plain and not chosen else None
 
 
 def _is_random(script: ShellScript, call: ast.Call) -> bool:
@@ -118,7 +149,7 @@ def _by_size(node: ast.expr, script: ShellScript) -> bool:
     )
 
 
-def _for_something_else(script: ShellScript, call: ast.Call) -> bool:
+def _for_something_else(script: ShellScript, call: ast.expr, names: re.Pattern[str] = NOT_DATA) -> bool:
     """Whether the rank or the number of ranks is used for a learning rate, a GPU, a condition or a text."""
     inner: ast.AST = call
     for outer in script.around(call):
@@ -128,15 +159,17 @@ def _for_something_else(script: ShellScript, call: ast.Call) -> bool:
             case ast.FormattedValue() | ast.JoinedStr():
                 return True
             case ast.keyword(arg=word):
-                return bool(word and NOT_DATA.search(word))
+                return bool(word and names.search(word))
             case ast.Call(func=func) if inner is not func:
                 name = last(outer)
-                if NOT_DATA.search(name) or name == "format" or OPTIMIZER.search(name):
+                if names.search(name) or name == "format" or OPTIMIZER.search(name):
                     return True
                 if name not in ("int", "float", "str", "max", "min"):
                     return name == "load_data"  # only the name of a download's file: `load_data(f"mnist-{rank}.npz")`
             case ast.Assign(targets=[target, *_], value=value):
-                return bool(NOT_DATA.search(last(target))) or isinstance(value, ast.Compare)
+                parts = target.elts if isinstance(target, ast.Tuple) else [target]
+                named = " ".join(last(one.value if isinstance(one, ast.Subscript) else one) for one in parts)
+                return bool(names.search(named)) or isinstance(value, ast.Compare)
             case ast.stmt():
                 return False
             case _:
@@ -200,6 +233,26 @@ def _downloads(script: ShellScript) -> Iterator[Download]:
             argument, position, what, command = fetch
             if _address(script, given(call, argument, position)):
                 yield Download(line, what, command)
+        elif fetched := _of_torch(script, call):
+            yield Download(line, *fetched)
+
+
+def _of_torch(script: ShellScript, call: ast.Call) -> tuple[str, str] | None:
+    """What a call of PyTorch or of Hugging Face's packages fetches, and a command that does so beforehand."""
+    name, path, first = last(call), dotted(call.func), value_of(call.args[0] if call.args else None)
+    packages = {module.partition(".")[0] for module in script.modules}
+    if packages & {"torchvision", "torchaudio", "torchtext"} and value_of(given(call, "download")) is True:
+        return f"the data set {name}", f"{path}(…, download=True)"
+    if "torchvision" in packages and re.search(r"(^|\.)models\.\w+$", path):
+        weights = given(call, "weights")
+        if value_of(given(call, "pretrained", 0)) is True or (weights is not None and value_of(weights) is not None):
+            return f"the weights of {name}", ast.unparse(call)[:100]
+    if path == "torch.hub.load" and value_of(given(call, "source")) != "local":
+        return "a model of PyTorch Hub", ast.unparse(call)[:100]
+    by_name = isinstance(first, str) and re.match(r"[\w.-]+(/[\w.-]+)?$", first) and not first.startswith(".")
+    if name == "from_pretrained" and by_name and value_of(given(call, "local_files_only")) is not True:
+        return f"`{first}` of Hugging Face", ast.unparse(call)[:100]
+    return None
 
 
 def _named(name: str) -> str | None:

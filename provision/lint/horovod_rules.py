@@ -6,6 +6,7 @@ import ast
 
 from provision.lint.rule import Found, error, warning
 from provision.lint.syntax import TRAINS, ShellScript, arguments, dotted, given, last
+from provision.lint.together import OVER_TORCH
 from provision.lint.training_script import TrainingProgram
 
 WRAPPERS = {
@@ -25,6 +26,8 @@ SLURM_NUMBERS = {"SLURM_PROCID": "rank", "SLURM_LOCALID": "local_rank", "SLURM_N
 USED_AS_NUMBER = (ast.Compare, ast.BinOp, ast.If, ast.IfExp, ast.BoolOp, ast.UnaryOp, ast.Subscript, ast.FormattedValue)
 WRITE_FILES = ("ModelCheckpoint", "BackupAndRestore", "TensorBoard", "CSVLogger")
 SUMMARIES = ("FileWriter", "create_file_writer", "SummaryWriter", "SummarySaverHook")
+MAKE_FILES = ("FileWriter", "SummaryWriter")
+"""These make their file at once, though nothing uses them."""
 LOGS = (*SUMMARIES, "TensorBoard", "CSVLogger")
 OF_MODEL = ("model", "saver", "checkpoint", "ckpt", "net")
 
@@ -130,40 +133,39 @@ def shard_by_local_rank(program: TrainingProgram) -> Found:
 
 
 def _written_by_all(program: TrainingProgram) -> list[ast.Call]:
-    """The calls by which every rank of a script with Horovod writes a file of training, as far as it can be seen."""
+    """The calls by which every rank writes a file of training, as far as it can be seen."""
     script = program.script
-    if not program.aliases or program.modules & {"torch", "pytorch_lightning", "mxnet"}:
+    ranks = program.aliases or (program.uses_torch and program.ddp)
+    if not ranks or program.modules & {*OVER_TORCH, "mxnet"}:
         return []  # Lightning's `ModelCheckpoint` writes on rank 0 only
     return [
         call
         for call in script.calls
-        if _writes(call)
+        if (_writes(call) if program.aliases else dotted(call.func) == "torch.save" or last(call) == "SummaryWriter")
         and not script.on_some_ranks(call)
         and not _for_some_ranks(script, call)
-        and not any(script.by_rank(argument) for argument in arguments(call))  # each rank has its own file
+        and not any(script.by_rank(argument) for argument in _names_file(call))  # each rank has its own file
     ]
 
 
-@warning(
-    "all-ranks-write", "every rank runs this `{0}`, so all ranks write the same files", "{1} only `if hvd.rank() == 0:`"
-)
+@warning("all-ranks-write", "every rank runs this `{0}`, so all ranks write the same files", "{1} only `if {2} == 0:`")
 def all_ranks_write(program: TrainingProgram) -> Found:
     """Summaries and logs that every rank writes."""
     for call in _written_by_all(program):
         if last(call) in LOGS:
-            yield call, last(call), "append it to the callbacks" if last(call) in WRITE_FILES else "do this"
+            yield call, last(call), *_only(program, call)
 
 
 @error(
     "all-ranks-save",
     "every rank runs this `{0}`, so all ranks write the same files and damage them",
-    "{1} only `if hvd.rank() == 0:`",
+    "{1} only `if {2} == 0:`",
 )
 def all_ranks_save(program: TrainingProgram) -> Found:
     """Checkpoints or models that every rank writes."""
     for call in _written_by_all(program):
         if last(call) not in LOGS:
-            yield call, last(call), "append it to the callbacks" if last(call) in WRITE_FILES else "do this"
+            yield call, last(call), *_only(program, call)
 
 
 @error(
@@ -185,6 +187,17 @@ def all_ranks_save_in_session(program: TrainingProgram) -> Found:
             yield (call,)
 
 
+def _names_file(call: ast.Call) -> list[ast.expr]:
+    """The arguments of a call that may name its file. The model of PyTorch is not one, though it knows its GPU."""
+    return arguments(call)[1:] if dotted(call.func) == "torch.save" else arguments(call)
+
+
+def _only(program: TrainingProgram, call: ast.Call) -> tuple[str, str]:
+    """What to do on rank 0 only, and the expression for the rank."""
+    what = "append it to the callbacks" if last(call) in WRITE_FILES else "do this"
+    return what, "hvd.rank()" if program.aliases else "dist.get_rank()"
+
+
 def _writes(call: ast.Call) -> bool:
     """Whether a call writes files of a training: checkpoints, weights, summaries."""
     name = last(call)
@@ -203,7 +216,6 @@ def _for_some_ranks(script: ShellScript, call: ast.Call) -> bool:
             return True  # it may be read anywhere
         case ast.Assign(targets=[ast.Name(id=name), *_]):
             read = [node for node in script.of(ast.Name) if node.id == name and isinstance(node.ctx, ast.Load)]
-            # FileWriter makes its file at once, though nothing uses it.
-            return all(script.on_some_ranks(node) for node in read) if read else last(call) != "FileWriter"
+            return all(script.on_some_ranks(node) for node in read) if read else last(call) not in MAKE_FILES
         case _:
             return False

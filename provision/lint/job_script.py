@@ -30,6 +30,8 @@ PREFIXES: dict[str, SchedulerName] = {"#SBATCH": "slurm", "#PBS": "pbs", "#COBAL
 # The folder from which the job was submitted, which is taken to be that of the script.
 FOLDERS = ("PWD", "SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "COBALT_STARTDIR")
 VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?::?-([^${}]*))?\})")
+# Modules that run the program that is named behind them.
+RUN_PROGRAMS = ("mpi4py", "mpi4py.run", "torch.distributed.run", "torch.distributed.launch")
 TOP = ShellLine(number=1, text="")
 """The place of what the whole script lacks."""
 
@@ -223,6 +225,8 @@ def _program(command: ShellCommand) -> str | None:
             continue
         rest = iter(words[index + 1 :])
         for after in rest:
+            if after == "-m" and next(rest, "") in RUN_PROGRAMS:
+                return next((word for word in rest if word.endswith(".py")), None)
             if after in ("-c", "-m", "-", "-V", "--version"):
                 return None
             if after in ("-W", "-X"):

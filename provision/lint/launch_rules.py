@@ -9,7 +9,7 @@ from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import OMP
 from provision.lint.job_script import JobScript
 from provision.lint.rule import Found, error, warning
-from provision.lint.shell_lines import ShellCommand
+from provision.lint.shell_lines import ShellCommand, base
 from provision.lint.training_script import TrainingProgram
 from provision.profile.arch import Arch
 from provision.profile.site import Site
@@ -137,6 +137,15 @@ def starts_several(job: JobScript, command: ShellCommand) -> bool:
         return job.ranks_per_node > 1
     # Without a number of tasks, Slurm starts one on each node (srun(1), `--ntasks`), and gives MPI a slot or more there.
     return tasks > 1 or (job.tasks is None and nodes > 1)
+
+
+def torchrun_of(command: ShellCommand) -> tuple[list[str], list[str]] | None:
+    """The words before torchrun in a command, and those behind it; None if the command does not start torchrun."""
+    words = list(command.all_words)
+    for index, word in enumerate(words):
+        if base(word) == "torchrun" or re.fullmatch(r"torch\.distributed\.(run|launch)", word):
+            return words[:index], words[index + 1 :]
+    return None
 
 
 def _of_site(job: JobScript, archs: Sequence[Arch]) -> tuple[str, list[ShellCommand], list[ShellCommand]]:

@@ -7,10 +7,11 @@ import re
 
 from provision.launch.rank_threads import INTER, INTRA
 from provision.lint.job_script import TOP, JobScript, Start
-from provision.lint.launch_rules import option, starts_several
+from provision.lint.launch_rules import option, starts_several, torchrun_of
 from provision.lint.rule import Found, Shown, error, warning
-from provision.lint.shell_lines import ShellCommand, ShellLine
+from provision.lint.shell_lines import ShellCommand, ShellLine, base
 from provision.lint.syntax import is_environ, value_of
+from provision.lint.together import OVER_TORCH
 from provision.lint.together_rules import WRITTEN
 from provision.lint.training_script import TrainingProgram
 from provision.profile.arch import Arch
@@ -24,7 +25,10 @@ INSIDE = re.compile(r"\b(mpirun|mpiexec|horovodrun)((\s+-\S+(\s+\d+\b)?)*)\s+")
 def _launched(start: Start | None) -> bool:
     """Whether a launcher starts the training script, or may start it in a way that is not understood."""
     # A function, a loop variable or another script may start it with a launcher.
-    return start is None or start.command.launcher != "" or start.command.all_words[0].startswith("$")
+    if start is None or torchrun_of(start.command) is not None:
+        return True
+    first = base(start.command.all_words[0])
+    return start.command.launcher != "" or first.startswith("$") or first in ("accelerate", "deepspeed")
 
 
 def _by_mpi(job: JobScript) -> list[ShellCommand]:
@@ -109,7 +113,8 @@ def horovod_tasks(job: JobScript, program: TrainingProgram, start: Start | None)
 )
 def no_launcher(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """A script for several ranks that is started without a launcher."""
-    together = program.horovod or program.multiworker_by_slurm
+    by_itself = not program.ddp or {"spawn", "start_processes"} & program.called or program.modules & OVER_TORCH
+    together = program.horovod or program.multiworker_by_slurm or not by_itself
     several = (job.tasks or 1) > 1 or job.nodes > 1
     if start and together and not _launched(start) and several and job.scheduler != "none":
         line, size = start.command.line, f"{job.tasks} tasks" if (job.tasks or 1) > 1 else f"{job.nodes} nodes"
@@ -167,11 +172,12 @@ def gpu_by_local_rank(job: JobScript, program: TrainingProgram) -> Found:
     """A GPU chosen by local rank if each task sees one GPU."""
     line = _by_local_rank(program)
     bound = "none" not in (job.value("gpu-bind") or "") and "--gpu-bind=none" not in job.text
-    if line and bound and _one_gpu_per_task(job) and not _by_mpi(job):
+    if line and bound and one_gpu_per_task(job) and not _by_mpi(job):
         yield (Shown(line, job.line_of("gpus-per-task").text),)
 
 
-def _one_gpu_per_task(job: JobScript) -> bool:
+def one_gpu_per_task(job: JobScript) -> bool:
+    """Whether Slurm shows each task one GPU."""
     return (job.value("gpus-per-task") or "").rpartition(":")[2] == "1"
 
 
@@ -183,7 +189,7 @@ def _one_gpu_per_task(job: JobScript) -> bool:
 def mpirun_gpus(job: JobScript) -> Found:
     """GPUs that are bound to tasks, where mpirun starts all ranks of a node in one task."""
     launched = [launch for launch in job.launches if launch.launcher in ("mpirun", "mpiexec")]
-    if launched and _one_gpu_per_task(job) and job.ranks_per_node > 1 and job.nodes > 1:
+    if launched and one_gpu_per_task(job) and job.ranks_per_node > 1 and job.nodes > 1:
         yield job.line_of("gpus-per-task"), job.ranks_per_node
 
 
@@ -204,7 +210,7 @@ def gpu_not_pinned(job: JobScript, program: TrainingProgram, start: Start | None
         "device",
     } & program.names
     by_variable = "CUDA_VISIBLE_DEVICES" in program.texts or "CUDA_VISIBLE_DEVICES" in job.text
-    bound = _one_gpu_per_task(job) or re.search(r"gpu-bind|gpus-per-task|\.sh\b", text) or "gpu-bind" in job.options
+    bound = one_gpu_per_task(job) or re.search(r"gpu-bind|gpus-per-task|\.sh\b", text) or "gpu-bind" in job.options
     ranks = int(option(text, "--ppn|-ppn|-N|--ntasks-per-node", "[ =]?") or job.ranks_per_node)
     gpus = job.gpus or (archs[0].gpu.per_node if job.scheduler == "pbs" and archs and archs[0].gpu else 0)
     if program.trains and program.uses_tensorflow and not (chooses or by_variable or bound) and min(ranks, gpus) > 1:

@@ -17,6 +17,7 @@ from provision.lint import (  # noqa: F401  each registers its rules
     horovod_rules,
     launch_rules,
     module_rules,
+    mpi_rules,
     pair_rules,
     path_rules,
     shell_rules,
@@ -26,6 +27,7 @@ from provision.lint import (  # noqa: F401  each registers its rules
     tensorflow_rules,
     thread_rules,
     together_rules,
+    torch_rules,
     version_rules,
 )
 from provision.lint.arch_choice import archs_for, on_other_nodes

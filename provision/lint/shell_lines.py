@@ -111,7 +111,7 @@ class ShellCommand:
 
 def _is_program(word: str) -> bool:
     """Whether a word behind a launcher is a program that may have options with the same names."""
-    names = (*SHELLS, *CONTAINERS, "$PYTHON", "${PYTHON}")
+    names = (*SHELLS, *CONTAINERS, "torchrun", "accelerate", "$PYTHON", "${PYTHON}")
     return PYTHON.fullmatch(word) is not None or word.endswith(".py") or base(word) in names
 
 

@@ -228,7 +228,7 @@ def no_gpus_requested(
     hides = "CUDA_VISIBLE_DEVICES" in job.variables
     if not _knows_gpus(job, site) or job.requests_gpus or (of_gpus and of_cpus) or hides:
         return
-    trains = training if training and training.uses_tensorflow and training.trains is not None else None
+    trains = training if training and training.trains is not None else None
     wants = any(re.search(r"cuda|cudnn|nccl|-gpu\b", name, re.IGNORECASE) for _, name in job.modules)
     wants = wants or any("--nv" in command.all_words for command in job.commands)
     if all(arch.gpu for arch in archs):

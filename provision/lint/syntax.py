@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 from provision.lint.imports import Import, read_imports
 
 RANK = re.compile(
-    r"rank|chief|master|primary|is_root|root_|is_main|main_process|first_worker|procid|local_id|localid", re.IGNORECASE
+    r"rank|chief|master|primary|is_root|root_|is_main|main_process|first_worker|procid|local_id|localid|gpu_?id|(^|_)gpu$",
+    re.IGNORECASE,
 )
 ONE_RANK = re.compile(r"[\w.]*(size|world|ranks)\w*(\(\))? (==|<=) 1")
 LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
@@ -25,7 +26,8 @@ KNOWN_MODULES = {
     *("absl", "cv2", "h5py", "horovod", "imageio", "jax", "keras", "matplotlib", "mpi4py", "netCDF4", "numpy"),
     *("pandas", "PIL", "psutil", "scipy", "seaborn", "six", "skimage", "sklearn", "tensorboard", "tensorflow"),
     *("tensorflow_datasets", "tensorflow_hub", "tensorflow_probability", "tensorflow_addons", "tf_keras"),
-    *("torch", "torchvision", "tqdm", "xarray", "yaml"),
+    *("torch", "torchvision", "tqdm", "xarray", "yaml", "datasets", "einops", "filelock", "mlflow", "packaging"),
+    *("tensorboardX", "timm", "torchaudio", "torchmetrics", "torchtext", "transformers", "wandb"),
 }
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -165,7 +167,7 @@ class ShellScript:
         """Every name that the script defines in any way."""
         names = {node.id for node in self.of(ast.Name) if not isinstance(node.ctx, ast.Load)}
         names |= {(alias.asname or alias.name).partition(".")[0] for alias in self.of(ast.alias)}
-        return names | {node.name for node in self.nodes if isinstance(node, DEFINITIONS)} | self._arguments
+        return names | {node.name for node in self.nodes if isinstance(node, DEFINITIONS)} | self.arguments
 
     @cached_property
     def modules(self) -> set[str]:
@@ -255,6 +257,7 @@ class ShellScript:
                 ) if inner is not test:
                     in_else = inner in other if isinstance(other, list) else inner is other
                     chosen = self.by_rank(test) or (not in_else and ONE_RANK.fullmatch(ast.unparse(test)) is not None)
+                    chosen = chosen or self._made_by_rank(test)
                 case ast.BoolOp() | ast.DictComp() | ast.ListComp() | ast.Match() | ast.Dict():
                     chosen = self.by_rank(outer)
                 case ast.Call(func=func) if inner is not func:  # `run_on_chief(…)`
@@ -271,6 +274,12 @@ class ShellScript:
                 return True
             inner = outer
         return False
+
+    def _made_by_rank(self, test: ast.expr) -> bool:
+        """Whether a condition asks for something that was made on some ranks: `if log is not None`."""
+        names = [part.id for part in ast.walk(test) if isinstance(part, ast.Name)]
+        made = (value for name in names for value in self.assigned.get(name, ()))
+        return any(isinstance(o, ast.If) and self.by_rank(o.test) for value in made for o in self.around(value))
 
     def _left_before(self, block: ast.AST, inner: ast.AST) -> bool:
         """Whether a statement before `inner` in the same block ends the run of other ranks: `if rank != 0: return`."""
@@ -315,12 +324,20 @@ class ShellScript:
                 return self.ending(value, depth)
             case ast.Name(id=name) if depth:
                 values = self.assigned.get(name, [])
-                return self.ending(values[0], depth - 1) if len(values) == 1 and name not in self._arguments else None
+                return self.ending(values[0], depth - 1) if len(values) == 1 and name not in self.arguments else None
         return None
 
     @cached_property
-    def _arguments(self) -> set[str]:
+    def arguments(self) -> set[str]:
+        """The names of the arguments of all functions."""
         return {node.arg for node in self.of(ast.arg)}
+
+    def targets(self, node: ast.AST) -> list[ast.expr]:
+        """What the value of an expression is assigned to, if that is all of an assignment, or one of its alternatives."""
+        outer = self.parents.get(id(node))
+        while isinstance(outer, ast.IfExp):
+            outer = self.parents.get(id(outer))
+        return outer.targets if isinstance(outer, ast.Assign) else []
 
 
 def _mentions(node: ast.AST, names: set[str]) -> bool:

@@ -13,11 +13,17 @@ from provision.lint.imports import BY_NAME, files_of
 from provision.lint.syntax import KNOWN_MODULES, ShellScript, dotted, first_part, last, value_of
 
 # Modules that make processes work together, or may: what they do is not known here.
-LIBRARIES = ("mpi4py", "dask", "ray", "deepspeed", "mesh_tensorflow", "pyspark")
+LIBRARIES = ("dask", "ray", "mesh_tensorflow", "pyspark")
+# Names by which the processes of PyTorch train together, and packages that use these for a program.
+PROCESS_GROUP = {"init_process_group", "DistributedDataParallel", "FullyShardedDataParallel", "fully_shard"}
+OVER_TORCH = {
+    *("accelerate", "composer", "deepspeed", "fairscale", "ignite", "lightning", "lightning_fabric", "megatron"),
+    *("pytorch_lightning", "torchtnt"),
+}
 MIRRORED = ("MirroredStrategy", "CentralStorageStrategy", "multi_gpu_model")
 WORKERS = ("MultiWorkerMirroredStrategy", "CollectiveAllReduceStrategy")
 # Names by which PyTorch, JAX and Keras 3 distribute a training.
-OF_OTHERS = {"distributed", "distribution", "DistributedDataParallel", "DataParallel", "init_process_group", "pmap"}
+OF_OTHERS = {"distributed", "distribution", "pmap"}
 # Modules of Horovod that start programs elsewhere: a script that imports only these is not a training script.
 STARTERS = ("runner", "spark", "ray", "common", "data", "_keras")
 # The variables by which a process knows which one it is.
@@ -71,6 +77,10 @@ def uses(script: ShellScript) -> Iterator[str]:
         yield "mirrored"
     if "ml_comm" in first:
         yield "cray-ml-plugin"
+    if first & OVER_TORCH or ("torch" in first and names & PROCESS_GROUP) or names & {"TrainingArguments"}:
+        yield "ddp"
+    if "mpi4py" in first:
+        yield "mpi"
     yield from (f"`{name}`" for name in LIBRARIES if name in first)
     yield from (f"`{name}`" for name in sorted(modules) if re.match(r"horovod\.(runner|spark|ray)\b", name))
     others = {name for name in names if re.fullmatch(r"\w*Strategy(V\d)?", name)} - {*MIRRORED, *WORKERS, "Strategy"}

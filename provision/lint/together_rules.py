@@ -14,13 +14,15 @@ from provision.lint.training_script import TrainingProgram
 from provision.profile.site import Site
 
 WRITTEN = re.compile(
-    r"# Written by `(\S*provision job (single|mirrored|multiworker|horovod|cray-ml-plugin) .*)`\. Submit it "
+    r"# Written by `(\S*provision job (single|mirrored|multiworker|horovod|ddp|mpi|cray-ml-plugin) .*)`\. Submit it "
 )
 # What the program of each kind of job must use, and how it trains otherwise.
 NEEDS = {
     "mirrored": ("`tf.distribute.MirroredStrategy`", "it trains on one of the GPUs"),
     "multiworker": ("`tf.distribute.MultiWorkerMirroredStrategy`", "each worker trains alone"),
     "horovod": ("Horovod", "each rank trains alone"),
+    "ddp": ("`torch.distributed`", "each rank trains alone"),
+    "mpi": ("MPI", "each rank does the same work"),
     "cray-ml-plugin": ("the plug-in (`ml_comm`)", "each rank trains alone"),
 }
 # The options that a kind of job on one node does not have.
@@ -31,17 +33,21 @@ OF_SEVERAL_GPUS = {"--gpus", "--sweep", "--out"}
 @error(
     "ranks-alone",
     "the job starts several ranks, but nothing in this script makes them work together: each trains alone",
-    "use Horovod or a strategy of `tf.distribute`, or start one task",
+    "use {0}, or start one task",
 )
 def ranks_alone(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """Several ranks of a program that uses nothing to train together."""
-    seen = program.trains is not None and program.uses_tensorflow and not program.uses and not program.doubts
+    known = program.uses_tensorflow or program.uses_torch
+    seen = program.trains is not None and known and not program.uses and not program.doubts
     if start is None or not seen or _kind(job, start) or not starts_several(job, start.command):
         return
     # The command may give each rank something of its own: a number in its arguments, or another program.
     divided = re.search(r"--multi-prog|%t|RANK|PROCID|LOCALID|NODEID|TASK_PID", job.filled(start.command.line.text))
     if not divided and (not program.apart or any("horovod" in name.lower() for _, name in job.modules)):
-        yield (Shown(program.trains or 1, start.command.line.text),)
+        how = "Horovod or a strategy of `tf.distribute`"
+        if program.uses_torch:
+            how = "`init_process_group()`, `DistributedDataParallel` and `DistributedSampler` of `torch`"
+        yield Shown(program.trains or 1, start.command.line.text), how
 
 
 def _kind(job: JobScript, start: Start | None) -> tuple[str, list[str]] | None:
@@ -65,8 +71,9 @@ def _other_ways(
     uses = program.uses
     if not kind or kind in uses:
         return
-    others = [name for name in NEEDS if name in uses]
+    others = [name for name in NEEDS if name in uses and name != "mpi"]
     libraries = [f"it uses {name}" for name in sorted(uses - set(NEEDS))]
+    libraries += ["it uses `mpi4py`"] * ("mpi" in uses)  # for anything
     doubt = next(iter((*program.doubts, *libraries)), None)
     yield kind, others[-1] if others else "", doubt, _command(job, command, others[-1] if others else "single", profile)
 

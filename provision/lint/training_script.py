@@ -110,6 +110,16 @@ class TrainingProgram:
         return {name.partition(".")[0] for script in self.scripts.values() for name in script.modules}
 
     @property
+    def uses_torch(self) -> bool:
+        """Whether it uses PyTorch, and not TensorFlow beside it."""
+        return "torch" in self.modules and not self.modules & {"tensorflow", "keras"}
+
+    @property
+    def ddp(self) -> bool:
+        """Whether the processes of PyTorch train together."""
+        return "ddp" in self.uses
+
+    @property
     def uses_tensorflow(self) -> bool:
         """Whether it uses TensorFlow, itself or through Keras or Horovod."""
         return bool(self.modules & {"tensorflow", "keras", "horovod"})

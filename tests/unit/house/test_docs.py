@@ -57,6 +57,9 @@ def test_every_rule_that_is_named_exists_and_every_rule_is_named() -> None:
         *("no-interpreter", "lost-directive", "no-wait", "minutes"),
         *("first-node-only", "other-launcher", "installs-in-job", "cpus", "nodes", "gpus"),
         *("time", "partition", "qos", "constraint", "memory", "filesystems"),
+        # PyTorch and mpi4py, of which the pages speak in one sentence each.
+        *("torchrun-tasks", "torchrun-one-node", "master-here", "no-set-epoch"),
+        *("rank-dies", "mpi-settings", "gpu-after-mpi"),
     }
 
 

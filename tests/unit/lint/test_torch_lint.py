@@ -1,0 +1,294 @@
+"""The rules for PyTorch and mpi4py: each fault is found, and what is right, or may be, is not."""
+
+from __future__ import annotations
+
+import pytest
+
+from parts.profiles import profile
+from parts.texts import replace_once
+from provision.lint.data_rules import downloads
+from provision.lint.imports import parse
+from provision.lint.job_script import read_script
+from provision.lint.rules import lint_job, lint_program, read_training
+from provision.lint.syntax import ShellScript
+
+JOB = """\
+#!/bin/bash
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=4
+#SBATCH --cpus-per-task=6
+#SBATCH --gpus-per-node=4
+#SBATCH --time=00:30:00
+set -e
+module reset
+module load PyTorch/2.7.1
+module list
+export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+srun --cpus-per-task=6 python train.py
+"""
+TORCHRUN = replace_once(JOB, "--ntasks-per-node=4", "--ntasks-per-node=1").replace(
+    "python train.py",
+    "torchrun --nnodes=2 --nproc-per-node=4 --rdzv-backend=c10d --rdzv-endpoint=$MASTER_ADDR:29500 train.py",
+)
+DDP = """\
+import os
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader
+from torch.utils.data.distributed import DistributedSampler
+
+dist.init_process_group("nccl")
+rank, local_rank = dist.get_rank(), int(os.environ["LOCAL_RANK"])
+torch.cuda.set_device(local_rank)
+model = DistributedDataParallel(torch.nn.Linear(4, 2).cuda(), device_ids=[local_rank])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+sampler = DistributedSampler(data)
+loader = DataLoader(data, batch_size=32, sampler=sampler)
+for epoch in range(3):
+    sampler.set_epoch(epoch)
+    for images, labels in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(model(images.cuda()), labels.cuda()).backward()
+        optimizer.step()
+    if rank == 0:
+        torch.save(model.state_dict(), "model.pt")
+dist.destroy_process_group()
+"""
+ALONE = """\
+import torch
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for images, labels in torch.load("data.pt"):
+    torch.nn.functional.cross_entropy(model(images), labels).backward()
+    optimizer.step()
+"""
+MPI = """\
+import numpy as np
+from mpi4py import MPI
+comm = MPI.COMM_WORLD
+rank = comm.Get_rank()
+data = None
+if rank == 0:
+    data = np.load("data.npy")
+data = comm.bcast(data, root=0)
+"""
+# A program in which nothing chooses a GPU.
+FIRST_GPU = DDP.replace("torch.cuda.set_device(local_rank)\n", "").replace(", device_ids=[local_rank]", "")
+FIRST_GPU = FIRST_GPU.replace(', local_rank = dist.get_rank(), int(os.environ["LOCAL_RANK"])', " = dist.get_rank()")
+
+
+def found(job: str, program: str, *, site: str | None = None) -> dict[str, int]:
+    """The rules that find something in a job and its training script, with the line of the first finding."""
+    at = profile(site) if site else None
+    script, training = read_script(job, "job.sh"), read_training(program, "train.py")
+    findings = (*lint_job(script, training, None, None, script.main()), *lint_program(training, at, script))
+    assert all(finding.message and finding.fix for finding in findings)
+    return {finding.rule: finding.line for finding in reversed(findings)}
+
+
+def test_right_programs_of_pytorch_and_mpi_have_no_findings() -> None:
+    assert found(JOB, DDP) == found(TORCHRUN, DDP) == {}
+    assert found(JOB.replace("python train", "python -m mpi4py train"), MPI) == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        ("    sampler.set_epoch(epoch)\n", "", "no-set-epoch"),
+        ("sampler = DistributedSampler(data)", "sampler = DistributedSampler(data) if size > 1 else None", None),
+        (", sampler=sampler", "", None),
+        ("    if rank == 0:\n        torch.save", "    torch.save", "all-ranks-save"),
+        ("    if rank == 0:\n", "    if int(os.environ['SLURM_PROCID']) == 0:\n", None),
+        ('"model.pt"', 'f"model-{rank}.pt"', None),
+        (
+            "optimizer = torch.optim",
+            "from torch.utils.tensorboard import SummaryWriter\nw = SummaryWriter('a')\noptimizer = torch.optim",
+            "all-ranks-write",
+        ),
+    ],
+)
+def test_a_fault_of_a_program_of_several_processes_is_found(old: str, new: str, rule: str | None) -> None:
+    assert set(found(JOB, replace_once(DDP, old, new))) == ({rule} if rule else set())
+
+
+@pytest.mark.parametrize(
+    ("more", "rule"),
+    [
+        ("", "input-not-split"),
+        ("data = torch.utils.data.Subset(data, range(rank, len(data), dist.get_world_size()))\n", None),
+        ("mine = data[rank :: dist.get_world_size()]\n", None),
+        ("import lightning\n", None),
+        ("from my_data import data\n", None),
+        ("print('size', dist.get_world_size())\n", "input-not-split"),
+    ],
+)
+def test_data_that_nothing_splits_by_rank_is_found(more: str, rule: str | None) -> None:
+    program = DDP.replace("sampler = DistributedSampler(data)\n", more).replace("    sampler.set_epoch(epoch)\n", "")
+    program = program.replace(", sampler=sampler", "").replace(
+        "from torch.utils.data.distributed import DistributedSampler\n", ""
+    )
+    assert set(found(JOB, program)) == ({rule} if rule else set())
+
+
+@pytest.mark.parametrize(
+    ("line", "accused"),
+    [
+        ("", True),
+        ("import torch.distributed as dist\n", False),
+        ("import lightning\n", False),
+        ("from accelerate import Accelerator\n", False),
+        ("import deepspeed\n", False),
+        ("import ignite.distributed as idist\n", False),
+        ("from transformers import TrainingArguments\nTrainingArguments()\n", False),
+        ("import horovod.torch as hvd\n", False),
+        ("from mpi4py import MPI\n", False),
+        ("import ray\n", False),
+        ("from fairseq import tasks\n", False),
+        ("import os\nos.environ['RANK']\n", False),
+        ("model = torch.nn.DataParallel(model)\n", True),
+    ],
+)
+def test_ranks_of_pytorch_that_train_alone_are_found(line: str, accused: bool) -> None:
+    program = ALONE.replace("import torch\n", f"import torch\n{line}" if "model" not in line else "import torch\n")
+    program = program.replace("optimizer =", f"{line}optimizer =") if "model" in line else program
+    assert ("ranks-alone" in found(JOB, program)) is accused
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rules"),
+    [
+        ("--ntasks-per-node=1", "--ntasks-per-node=4", {"torchrun-tasks"}),
+        ("srun --cpus-per-task=6 ", "", {"torchrun-one-node"}),
+        ("srun --cpus-per-task=6 ", "srun --cpus-per-task=6 --ntasks-per-node=4 ", {"torchrun-tasks"}),
+        ("torchrun --nnodes", "python -m torch.distributed.run --nnodes", set()),
+        ("srun --cpus-per-task=6 torchrun", "srun --cpus-per-task=6 -n 8 torchrun", {"torchrun-tasks", "ranks"}),
+        ("--rdzv-endpoint=$MASTER_ADDR:29500", "--master_addr=$MASTER_ADDR", set()),
+        ("$(scontrol", "localhost # $(scontrol", {"master-here"}),
+    ],
+)
+def test_a_fault_in_the_way_torchrun_is_started_is_found(old: str, new: str, rules: set[str]) -> None:
+    assert set(found(replace_once(TORCHRUN, old, new), DDP)) == rules
+
+
+def test_torchrun_of_each_task_of_a_node_with_one_process_is_right() -> None:
+    job = TORCHRUN.replace("--ntasks-per-node=1", "--ntasks-per-node=4").replace(
+        "--nproc-per-node=4", "--nproc-per-node=1"
+    )
+    assert "torchrun-tasks" not in found(job, DDP)
+
+
+@pytest.mark.parametrize(
+    ("line", "accused"),
+    [
+        ("os.environ['MASTER_ADDR'] = 'localhost'\n", True),
+        ("os.environ['MASTER_ADDR'] = '127.0.0.1'\n", True),
+        ("os.environ.setdefault('MASTER_ADDR', 'localhost')\n", False),
+        ("if 'MASTER_ADDR' not in os.environ:\n    os.environ['MASTER_ADDR'] = 'localhost'\n", False),
+        ("os.environ['MASTER_ADDR'] = address\n", False),
+    ],
+)
+def test_an_address_of_the_own_node_is_found_on_two_nodes(line: str, accused: bool) -> None:
+    program = DDP.replace("dist.init_process_group", f"{line}dist.init_process_group", 1)
+    assert ("master-here" in found(JOB, program)) is accused
+    assert "master-here" not in found(JOB.replace("--nodes=2", "--nodes=1"), program)
+    by_method = DDP.replace('("nccl")', '("nccl", init_method="tcp://localhost:29500")')
+    assert ("master-here" in found(JOB, by_method)) is True
+
+
+@pytest.mark.parametrize(
+    ("job", "accused"),
+    [
+        (JOB, True),
+        (TORCHRUN, True),
+        (JOB.replace("--gpus-per-node=4", "--gpus-per-task=1"), False),
+        (JOB.replace("--ntasks-per-node=4", "--ntasks-per-node=1").replace("per-node=4", "per-node=1"), False),
+        (JOB.replace("python train", "./bind.sh python train"), False),
+    ],
+)
+def test_processes_that_all_use_the_first_gpu_are_found(job: str, accused: bool) -> None:
+    assert ("gpu-not-pinned" in found(job, FIRST_GPU)) is accused
+    for other in (DDP, FIRST_GPU.replace(".cuda()", ".to(f'cuda:{rank % 4}')"), FIRST_GPU.replace(".cuda()", "")):
+        assert "gpu-not-pinned" not in found(job, other)
+
+
+def test_several_tasks_without_a_launcher_are_found() -> None:
+    assert "no-launcher" in found(JOB.replace("srun --cpus-per-task=6 ", ""), DDP)
+    spawned = DDP + "torch.multiprocessing.spawn(main, nprocs=4)\n"
+    assert "no-launcher" not in found(JOB.replace("srun --cpus-per-task=6 ", ""), spawned)
+
+
+@pytest.mark.parametrize(
+    ("call", "what"),
+    [
+        ("torchvision.datasets.MNIST('data', download=True)", "the data set MNIST"),
+        ("torchvision.datasets.MNIST('data', download=False)", None),
+        ("torchvision.models.resnet50(pretrained=True)", "the weights of resnet50"),
+        ("torchvision.models.resnet50(weights='DEFAULT')", "the weights of resnet50"),
+        ("torchvision.models.resnet50(weights=None)", None),
+        ("torchvision.models.resnet50()", None),
+        ("torch.hub.load('pytorch/vision', 'resnet18')", "a model of PyTorch Hub"),
+        ("torch.hub.load('folder', 'resnet18', source='local')", None),
+        ("AutoModel.from_pretrained('bert-base-uncased')", "`bert-base-uncased` of Hugging Face"),
+        ("AutoModel.from_pretrained('/scratch/bert')", None),
+        ("AutoModel.from_pretrained('bert', local_files_only=True)", None),
+    ],
+)
+def test_what_pytorch_downloads_is_known(call: str, what: str | None) -> None:
+    text = f"import torch, torchvision\nfrom transformers import AutoModel\n{call}\n"
+    assert [one.what for one in downloads(ShellScript(parse(text)))] == ([what] if what else [])  # type: ignore[arg-type]
+    assert ("downloads" in found(JOB, text, site="sigma2-saga")) is False, "the nodes of Saga reach the internet"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "accused"),
+    [
+        ("", "", True),
+        ("np.load", "try_to_load", False),
+        ('    data = np.load("data.npy")', '    raise SystemExit("no data")', True),
+        (
+            "comm = MPI.COMM_WORLD",
+            "import sys\nsys.excepthook = lambda *why: MPI.COMM_WORLD.Abort(1)\ncomm = MPI.COMM_WORLD",
+            False,
+        ),
+        ("data = comm.bcast(data, root=0)\n", "", False),
+        ("if rank == 0:", "if True:", False),
+    ],
+)
+def test_a_rank_that_may_leave_the_others_waiting_is_found(old: str, new: str, accused: bool) -> None:
+    program = replace_once(MPI, old, new) if old else MPI
+    assert ("rank-dies" in found(JOB, program)) is accused
+    assert "rank-dies" not in found(JOB.replace("python train", "python -m mpi4py train"), program)
+    assert "rank-dies" not in found(JOB.replace("srun", "srun -n 1"), program)
+
+
+HVD = "import horovod.tensorflow as hvd\nhvd.init()\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "accused"),
+    [
+        ("import mpi4py\nmpi4py.rc.initialize = False\nfrom mpi4py import MPI\n", True),
+        ("import mpi4py\nmpi4py.rc.initialize = False\nfrom mpi4py import MPI\nMPI.Init()\n", False),
+        (f"import mpi4py\nmpi4py.rc.initialize = False\nfrom mpi4py import MPI\n{HVD}", False),
+        ("from mpi4py import MPI\nimport mpi4py\nmpi4py.rc.thread_level = 'multiple'\n", True),
+        (f"import mpi4py\nmpi4py.rc.thread_level = 'serialized'\nfrom mpi4py import MPI\n{HVD}", True),
+        (f"import mpi4py\nmpi4py.rc(threads=False)\nfrom mpi4py import MPI\n{HVD}", True),
+        (f"import mpi4py\nmpi4py.rc.thread_level = 'multiple'\nfrom mpi4py import MPI\n{HVD}", False),
+        ("import mpi4py\nmpi4py.rc.thread_level = 'serialized'\nfrom mpi4py import MPI\n", False),
+        ("from mpi4py import rc\nrc.finalize = False\nfrom mpi4py import MPI\n", True),
+        ("from mpi4py import rc\nrc.finalize = False\nfrom mpi4py import MPI\nMPI.Finalize()\n", False),
+    ],
+)
+def test_settings_of_mpi_that_cannot_be_meant_are_found(text: str, accused: bool) -> None:
+    assert ("mpi-settings" in found(JOB, text)) is accused
+
+
+def test_a_gpu_that_is_chosen_after_mpi_has_started_is_found_where_mpi_uses_gpus() -> None:
+    late = "import os\nfrom mpi4py import MPI\nos.environ['CUDA_VISIBLE_DEVICES'] = str(MPI.COMM_WORLD.rank)\n"
+    early = "import os\nos.environ['CUDA_VISIBLE_DEVICES'] = os.environ['PMI_LOCAL_RANK']\nfrom mpi4py import MPI\n"
+    assert found(JOB, late, site="alcf-polaris")["gpu-after-mpi"] == 3
+    assert "gpu-after-mpi" not in {
+        **found(JOB, early, site="alcf-polaris"),
+        **found(JOB, late, site="nersc-perlmutter"),
+    }
