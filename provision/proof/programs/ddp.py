@@ -35,11 +35,10 @@ def choose_backend(torch, asked, device):
     # torch < 2.0 has no function for gloo
     has = getattr(distributed, "is_{}_available".format(backend), lambda: hasattr(distributed, "ProcessGroupGloo"))
     if not has():
+        wanted = "by which ranks on a {} exchange gradients".format("GPU" if device.type == "cuda" else "CPU")
         raise RuntimeError(
-            "this torch ({}) is built without {}, by which {}".format(
-                torch.__version__,
-                backend.upper(),
-                "ranks on GPUs exchange gradients" if asked == "AUTO" else "ranks must communicate here",
+            "this torch ({}) is built without {}, {}".format(
+                torch.__version__, backend.upper(), wanted if asked == "AUTO" else "which this run asks for"
             )
         )
     if backend == "nccl" and device.type != "cuda":

@@ -164,7 +164,7 @@ class TorchTrial(Trial):
             shard["shared"] += int((self.allreduce([uses]) > 1).sum())
 
     def reload(self):
-        """Rank 0 saves model and optimizer; all ranks load the file into a new network with other weights."""
+        """Rank 0 saves and loads all; the others load the optimizer, and get the weights from rank 0 as at first."""
         path = os.path.join(self.checkpoints, "model.pt")
         if self.rank == 0:
             os.makedirs(self.checkpoints)
@@ -173,7 +173,8 @@ class TorchTrial(Trial):
         self.mean([1.0])  # a barrier: no rank reads before rank 0 has written
         state = self.torch.load(path, map_location=self.place)
         self.plain = self.network(self.args.seed * 100003 + self.size + self.rank)
-        self.plain.load_state_dict(state["model"])
+        if self.rank == 0:
+            self.plain.load_state_dict(state["model"])
         self.step = state["step"]
         self.wrap()
         self.adam.load_state_dict(state["optimizer"])
