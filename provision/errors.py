@@ -1,4 +1,4 @@
-"""The errors that a user can act on, and the exit code of each kind.
+"""What is wrong, and what to do about it: a fault of an input, and the error that ends the run, with its exit code.
 
 A message says what happened, `evidence` shows where (paths, lines of a log), `hint` is a command to type.
 An exception that is not a `ProvisionError` is a bug of this tool and is reported as one (`commands/shared/running.py`).
@@ -7,6 +7,7 @@ An exception that is not a `ProvisionError` is a bug of this tool and is reporte
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Literal
 
 # A program that reads `--json` may branch on these; docs/reference/json.md says when each comes.
@@ -53,6 +54,50 @@ EXIT_JOB_LEFT = 4
 EXIT_INTERRUPTED = 130
 
 
+FaultKind = Literal[
+    "missing",
+    "broken",
+    "mismatch",
+    "name",
+    "forbidden",
+    "limit",
+    "outside-job",
+    "not-writable",
+    "no-space",
+    "untrusted",
+]
+"""What is wrong with the subject. missing: it is needed but is not there or not given; broken: it is there but does not
+work; mismatch: it is there but does not fit the rest; name: it is not a valid name; forbidden: the site does not allow
+it; limit: it is more, or less, than the site allows; outside-job: it works only inside a batch job; not-writable,
+no-space: of a folder; untrusted: others than the admins of the site may write it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What stops a plan or a job: the message, the evidence, and a hint. `subject` is one word: `python`, `account`.
+
+    `accepted` is the value of a limit, such as the most nodes of a queue.
+    """
+
+    kind: FaultKind
+    subject: str
+    message: str
+    _: KW_ONLY
+    evidence: tuple[str, ...] = ()
+    hint: str | None = None
+    accepted: str | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return this fault as plain JSON values."""
+        return {
+            "kind": self.kind,
+            "subject": self.subject,
+            "message": self.message,
+            "evidence": list(self.evidence),
+            "hint": self.hint,
+        }
+
+
 class ProvisionError(Exception):
     """A failure with a message, its evidence (lines to show below it) and a hint (what to type next)."""
 
@@ -67,7 +112,7 @@ class ProvisionError(Exception):
         hint: str | None = None,
         log: str | None = None,
         kind: ErrorKind | None = None,
-        problems: Sequence[Mapping[str, Any]] = (),
+        faults: Sequence[Fault] = (),
         correction: tuple[str, str] | None = None,
     ) -> None:
         super().__init__(message)
@@ -77,7 +122,7 @@ class ProvisionError(Exception):
         self.evidence = tuple(evidence)
         self.hint = hint
         self.log = log
-        self.problems = tuple(problems)
+        self.faults = tuple(faults)
         # A misspelt word and the nearest valid one: the hint becomes the command with the word corrected.
         self.correction = correction
 
@@ -91,8 +136,8 @@ class ProvisionError(Exception):
         return lines
 
     def to_dict(self) -> dict[str, Any]:
-        """The error as it is in the `--json` envelope; `problems` only if it is made of several."""
-        shared = {"problems": [dict(problem) for problem in self.problems]} if self.problems else {}
+        """The error as it is in the `--json` envelope; `problems` only if it is made of faults."""
+        shared = {"problems": [fault.to_dict() for fault in self.faults]} if self.faults else {}
         return shared | {
             "kind": self.kind,
             "message": self.message,
@@ -181,3 +226,22 @@ class StoreError(ProvisionError):
     """The root could not be read or written, or another process holds its lock."""
 
     kind: ErrorKind = "store"
+
+
+def raise_faults(
+    faults: Sequence[Fault], error: type[ProvisionError] = PlanError, kind: ErrorKind | None = None
+) -> None:
+    """Raise one error for all faults: the first is its message, the others are in its evidence.
+
+    Raises:
+        ProvisionError: of the class `error`, if there are faults.
+    """
+    if not faults:
+        return
+    first, *others = faults
+    evidence = [*first.evidence]
+    for fault in others:
+        evidence += [f"also: {fault.message}", *(f"  {line}" for line in fault.evidence)]
+        if fault.hint:
+            evidence.append(f"  hint: {fault.hint}")
+    raise error(first.message, evidence=evidence, hint=first.hint, kind=kind, faults=faults)

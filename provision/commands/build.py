@@ -8,12 +8,12 @@ import json
 from pathlib import Path
 
 from provision.commands.shared.after_publish import after_publish
-from provision.commands.shared.node import observe_node, problems_of
+from provision.commands.shared.node import faults_of, observe_node
 from provision.commands.shared.order import Order, built_outcome, is_installed
 from provision.commands.shared.out_of_time import watched_time
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.typos import refuse_submit, refuse_unused
-from provision.errors import ConfigError, DriftError, ProvisionError
+from provision.errors import ConfigError, DriftError, ProvisionError, raise_faults
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import read_given
 from provision.machine.root.event_file import to_all, to_file
@@ -23,8 +23,7 @@ from provision.machine.terminal.progress_lines import listener
 from provision.model.event import Event, Listener, error_event
 from provision.model.facts import Facts
 from provision.model.plan import Plan, differences, held
-from provision.model.problem import raise_problems
-from provision.planning.preflight import blockers, network_problems
+from provision.planning.preflight import blockers, network_faults
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -106,11 +105,11 @@ def plan_and_build(
     if not plan.done:
         installed = is_installed(plan)
         seen = observe_node(target, facts)
-        raise_problems(
+        raise_faults(
             (
                 *blockers(request, facts, target.needed(request), installed=installed),
-                *network_problems(request, plan),
-                *problems_of(seen),
+                *network_faults(request, plan),
+                *faults_of(seen),
             )
         )
         for one in seen:

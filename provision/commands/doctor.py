@@ -1,4 +1,4 @@
-"""`provision doctor`: check the requirements of a build and print fixes for problems. Read-only; exit 1 if a check fails."""
+"""`provision doctor`: check the requirements of a build and print fixes for faults. Read-only; exit 1 if a check fails."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from provision.commands.shared.hints import complete_with
 from provision.commands.shared.node import observe_node
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, describe_own_files, make_target
-from provision.errors import EXIT_FAILED, EXIT_OK, CommandError, ConfigError, ProvisionError, StoreError
+from provision.errors import EXIT_FAILED, EXIT_OK, CommandError, ConfigError, Fault, ProvisionError, StoreError
 from provision.jobs.on_cluster import misfits
 from provision.jobs.scheduler_request import batch_for
 from provision.machine.configuration import shipped
@@ -19,15 +19,14 @@ from provision.machine.network import ask_index
 from provision.machine.network.data_files import choose_data
 from provision.machine.probes.ask_scheduler import cluster, family_of_launcher, mpi_types
 from provision.machine.probes.probe_gpu import has_gpu
-from provision.machine.probes.provided import look_at_container, provided_problems
+from provision.machine.probes.provided import look_at_container, provided_faults
 from provision.machine.root.completing import needed_subject
 from provision.machine.root.store import Store
 from provision.machine.root.usable import unusable
+from provision.model.check import MARKS, Check, State, observed
 from provision.model.facts import Facts
-from provision.model.observation import MARKS, Observation, State
-from provision.model.problem import Problem
-from provision.planning.math_library import library_problems
-from provision.planning.preflight import closed_problem, cpu_problem, gpu_problems, place_problems
+from provision.planning.math_library import library_faults
+from provision.planning.preflight import closed_fault, cpu_fault, gpu_faults, place_faults
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.proof.proof_shape import proof_shape
@@ -38,101 +37,99 @@ from provision.schedulers.node_kind import Cluster
 def run(args: argparse.Namespace) -> Outcome:
     """Check everything that a build needs."""
     site = shipped.load_site(args.site)
-    observations = [
-        Observation(group="site", state="good", message=f"`{site.name}`: {site.title or site.origin} ({site.origin})")
-    ]
-    observations += _configuration(make_target(site, args.arch or site.archs[0].name, args.stack), args.stack)
-    observations += _scheduler(site, args.stack)
-    observations += _root(site)
-    observations += look_at_container(site)
+    checks = [observed("site", "good", f"`{site.name}`: {site.title or site.origin} ({site.origin})")]
+    checks += _configuration(make_target(site, args.arch or site.archs[0].name, args.stack), args.stack)
+    checks += _scheduler(site, args.stack)
+    checks += _root(site)
+    checks += look_at_container(site)
     for arch in [site.arch(args.arch)] if args.arch else site.archs:
-        observations += [seen for seen in _arch(make_target(site, arch.name, args.stack)) if seen not in observations]
-        observations += _provided(site, arch)
+        checks += [seen for seen in _arch(make_target(site, arch.name, args.stack)) if seen not in checks]
+        checks += _provided(site, arch)
     lines, group = [], ""
-    for observation in observations:
-        if observation.group != group:
-            group = observation.group
+    for check in checks:
+        if check.group != group:
+            group = check.group
             lines.append(group)
         lines += [
-            f"  {MARKS[observation.state]} {observation.message}",
-            *(f"      {line}" for line in observation.evidence),
+            f"  {MARKS[check.state]} {check.message}",
+            *(f"      {line}" for line in check.evidence),
         ]
-        if observation.hint:
-            lines.append(f"      hint: {observation.hint}")
-    bad = sum(observation.state == "bad" for observation in observations)
+        if check.hint:
+            lines.append(f"      hint: {check.hint}")
+    bad = sum(check.state == "bad" for check in checks)
     lines += [
         "",
         f"{bad} problem{'s' * (bad != 1)} found" if bad else "no problems found: a build can start",
     ]
     return Outcome(
         text="\n".join(lines),
-        result={"observations": [observation.to_dict() for observation in observations], "bad": bad},
+        result={"observations": [check.to_observation() for check in checks], "bad": bad},
         exit_code=EXIT_FAILED if bad else EXIT_OK,
     )
 
 
-def _configuration(target: Target, typed_stack: str | None) -> list[Observation]:
+def _configuration(target: Target, typed_stack: str | None) -> list[Check]:
     """Which files do not come with the tool, and that those of the working directory are not among them."""
     own = target.own_files(typed_stack)
     message = f"configuration: {describe_own_files(own)}"
-    observations = [Observation(group="site", state="good", message=message)]
+    checks = [observed("site", "good", message)]
     for name in unused_here():
-        observations.append(
-            Observation(
-                group="site",
-                state="note",
-                message=f"the folder `{name}/` in the working directory is not searched",
+        checks.append(
+            observed(
+                "site",
+                "note",
+                f"the folder `{name}/` in the working directory is not searched",
                 hint="`export PROVISION_CONFIG=$PWD` uses it, if you trust everyone who wrote there",
             )
         )
-    return observations
+    return checks
 
 
-def _of(group: str, problem: Problem, state: State = "bad") -> Observation:
-    return Observation(group=group, state=state, message=problem.message, evidence=problem.evidence, hint=problem.hint)
+def _of(group: str, wrong: Fault | ProvisionError, state: State = "bad") -> Check:
+    return observed(group, state, wrong.message, *wrong.evidence, hint=wrong.hint)
 
 
 # Where a profile says what a job of a build asks for.
 KEYS = {"nodes": "proof.nodes", "gpus": "gpu", "cpus": "job.cpus_per_task"}
 
 
-def _scheduler(site: Site, stack: str | None) -> list[Observation]:
+def _scheduler(site: Site, stack: str | None) -> list[Check]:
     """Check that the scheduler answers, and that it would start the jobs of builds and their ranks."""
     if site.scheduler.name == "none":
-        return [Observation(group="scheduler", state="good", message="none: builds run on this machine")]
+        return [observed("scheduler", "good", "none: builds run on this machine")]
     title = TITLES[site.scheduler.name]
     try:
         there = cluster(site.scheduler.name)
     except CommandError as error:
         hint = error.hint or f"run this on a machine with {title}"
-        return [Observation(group="scheduler", state="bad", message=error.message, evidence=error.evidence, hint=hint)]
+        return [observed("scheduler", "bad", error.message, *error.evidence, hint=hint)]
     kind = "partition" if site.scheduler.name == "slurm" else "queue"
     names = ", ".join(queue.name for queue in there.queues)
     message = f"{title} answers" + (f"; {kind}s: {names}" if names else "")
-    observations = [Observation(group="scheduler", state="good", message=message)]
+    checks = [observed("scheduler", "good", message)]
     for arch in site.archs:
-        for problem in _misfits_of_build(site, arch, stack, there):
-            place = f"archs.{arch.name}.{KEYS.get(problem.subject, f'job.{problem.subject}')}"
-            value = f" to `{problem.accepted}`" if problem.accepted else ""
-            observations.append(
-                Observation(
-                    group="scheduler",
-                    state="bad",
-                    message=f"arch `{arch.name}`: {problem.message}",
-                    evidence=problem.evidence,
+        for fault in _misfits_of_build(site, arch, stack, there):
+            place = f"archs.{arch.name}.{KEYS.get(fault.subject, f'job.{fault.subject}')}"
+            value = f" to `{fault.accepted}`" if fault.accepted else ""
+            checks.append(
+                observed(
+                    "scheduler",
+                    "bad",
+                    f"arch `{arch.name}`: {fault.message}",
+                    *fault.evidence,
                     hint=f"set `{place}` in `{site.origin}`{value}",
                 )
             )
-    return observations + (_launchers(site, there.mpi) if site.scheduler.name == "slurm" else [])
+    return checks + (_launchers(site, there.mpi) if site.scheduler.name == "slurm" else [])
 
 
-def _misfits_of_build(site: Site, arch: Arch, stack: str | None, there: Cluster) -> tuple[Problem, ...]:
+def _misfits_of_build(site: Site, arch: Arch, stack: str | None, there: Cluster) -> tuple[Fault, ...]:
     """Why the scheduler would refuse or never start the job that builds for an arch. A site without builds has none."""
     shape = proof_shape(site, arch, make_target(site, arch.name, stack).stack)
     return misfits(batch_for(site, arch, shape, name="build"), there)
 
 
-def _launchers(site: Site, default: str | None) -> list[Observation]:
+def _launchers(site: Site, default: str | None) -> list[Check]:
     """Check that srun knows the type of MPI that an arch names, or has one: with a wrong one every rank is rank 0 of 1."""
     by_srun = {
         arch.name: next((one.partition("=")[2] for one in arch.launcher.options if one.startswith("--mpi=")), None)
@@ -142,123 +139,114 @@ def _launchers(site: Site, default: str | None) -> list[Observation]:
     there = mpi_types() if by_srun else ()
     if any(by_srun.values()) and not there:
         message, hint = "`srun --mpi=list` lists no type of MPI", "run this on a machine with Slurm"
-        return [Observation(group="scheduler", state="bad", message=message, hint=hint)]
-    observations = []
+        return [observed("scheduler", "bad", message, hint=hint)]
+    checks = []
     for name, kind in by_srun.items():
         place = f"set `archs.{name}.launcher.options` in `{site.origin}`"
         if kind is not None and kind not in there:
-            observations.append(
-                Observation(
-                    group="scheduler",
-                    state="bad",
-                    message=f"arch `{name}` starts ranks with `srun --mpi={kind}`, which this Slurm does not have",
+            checks.append(
+                observed(
+                    "scheduler",
+                    "bad",
+                    f"arch `{name}` starts ranks with `srun --mpi={kind}`, which this Slurm does not have",
                     hint=f"{place} to one of {', '.join(there)}",
                 )
             )
         elif kind is None and default == "none":
-            observations.append(
-                Observation(
-                    group="scheduler",
-                    state="note",
-                    message=f"arch `{name}` starts ranks with `srun` without `--mpi=`, and this Slurm has no default for it",
-                    evidence=("`MpiDefault` of `scontrol show config` is none: ranks may not find each other",),
+            checks.append(
+                observed(
+                    "scheduler",
+                    "note",
+                    f"arch `{name}` starts ranks with `srun` without `--mpi=`, and this Slurm has no default for it",
+                    "`MpiDefault` of `scontrol show config` is none: ranks may not find each other",
                     hint=f"{place} to the type of the MPI: `--mpi=` and one of {', '.join(there)}",
                 )
             )
-    return observations
+    return checks
 
 
-def _root(site: Site) -> list[Observation]:
+def _root(site: Site) -> list[Check]:
     """Check that an environment fits below the root."""
     store = read_store(site)
     place = store.place()
-    problems = place_problems(place)
-    observations = [_of("root", problem) for problem in problems]
-    if not problems:
+    faults = place_faults(place)
+    checks = [_of("root", fault) for fault in faults]
+    if not faults:
         message = f"`{place.path}` can be written, {place.free_bytes / 1e9:.0f} GB left"
-        observations.append(Observation(group="root", state="good", message=message))
-    return observations + _admins(store) + _modules(store, site)
+        checks.append(observed("root", "good", message))
+    return checks + _admins(store) + _modules(store, site)
 
 
-def _admins(store: Store) -> list[Observation]:
+def _admins(store: Store) -> list[Check]:
     """Check that nobody but its admins may write the root, and that all of the admins can."""
-    problems = [_of("root", problem) for problem in store.shared.admins.problems()]
+    faults = [_of("root", fault) for fault in store.shared.admins.faults()]
     try:
-        return problems + [_of("root", problem, "note") for problem in store.shared.admins.notes()]
+        return faults + [_of("root", fault, "note") for fault in store.shared.admins.notes()]
     except StoreError as error:
-        hint, evidence = error.hint, error.evidence
-        return [*problems, Observation(group="root", state="bad", message=error.message, evidence=evidence, hint=hint)]
+        return [*faults, _of("root", error)]
 
 
-def _modules(store: Store, site: Site) -> list[Observation]:
+def _modules(store: Store, site: Site) -> list[Check]:
     """Check that each module that users can load leads to what passed its proof."""
     wrong, there = unusable(store), store.pointers()
     bad = [
-        Observation(
-            group="modules",
-            state="bad",
-            message=f"{one.subject}: {one.reason}",
-            hint=complete_with(one.hint, needed_subject(store, one.environment, site)),
+        observed(
+            "modules",
+            "bad",
+            f"{one.name}: {one.message}",
+            hint=complete_with(one.hint or "", needed_subject(store, one.group or None, site)),
         )
         for one in wrong
     ]
     message = f"the modules that users can load ({len(there)}) lead to what passed its proof"
-    return bad or ([Observation(group="modules", state="good", message=message)] if there else [])
+    return bad or ([observed("modules", "good", message)] if there else [])
 
 
-def _arch(target: Target) -> list[Observation]:
+def _arch(target: Target) -> list[Check]:
     """Check everything that a build for one arch needs."""
     arch, facts = target.arch, target.observe()
     group = f"arch {arch.name}"
-    observations = [_of(group, problem) for problem in facts.problems]
-    observations += [Observation(group=group, state="good", message=line) for line in _found(facts)]
+    checks = [_of(group, fault) for fault in facts.faults]
+    checks += [observed(group, "good", line) for line in _found(facts)]
     try:
         request = target.request(facts)
-        observations.append(
-            Observation(group=group, state="good", message=f"lock `{request.lock.path}` matches its input")
-        )
-        observations += [_of(group, problem) for problem in (*gpu_problems(request, facts), *library_problems(request))]
-        closed = closed_problem(request, facts)
-        observations += [_of(group, closed)] if closed else []
-        observations += _launcher_of_other_mpi(target, facts, group)
+        checks.append(observed(group, "good", f"lock `{request.lock.path}` matches its input"))
+        checks += [_of(group, fault) for fault in (*gpu_faults(request, facts), *library_faults(request))]
+        closed = closed_fault(request, facts)
+        checks += [_of(group, closed)] if closed else []
+        checks += _launcher_of_other_mpi(target, facts, group)
         if arch.gpu and not has_gpu():
-            observations.append(
-                Observation(
-                    group=group,
-                    state="note",
-                    message=f"`{facts.host}` has no GPU: it can build for arch `{arch.name}`, but not run the proof",
-                    evidence=("no device files /dev/nvidia0 and so on",),
+            checks.append(
+                observed(
+                    group,
+                    "note",
+                    f"`{facts.host}` has no GPU: it can build for arch `{arch.name}`, but not run the proof",
+                    "no device files /dev/nvidia0 and so on",
                     hint="run the build on a node with the arch's GPUs",
                 )
             )
-        problem = cpu_problem(request, facts)
-        if problem:
+        fault = cpu_fault(request, facts)
+        if fault:
             # A login node may have another CPU; on the node itself this makes the build fail.
             elsewhere = target.site.scheduler.name != "none" and facts.job is None
-            observations.append(_of(group, problem, "note" if elsewhere else "bad"))
+            checks.append(_of(group, fault, "note" if elsewhere else "bad"))
         else:
-            observations.append(
-                Observation(group=group, state="good", message=f"this CPU runs what is built for `{arch.target}`")
-            )
+            checks.append(observed(group, "good", f"this CPU runs what is built for `{arch.target}`"))
         data = choose_data(Path(target.store.layout.data), f"{request.programs_folder}/x")
-        observations.append(
-            Observation(group=group, state="good", message=f"the proof trains on {data.name} (`{data.path}`)")
-        )
+        checks.append(observed(group, "good", f"the proof trains on {data.name} (`{data.path}`)"))
     except ConfigError as error:
-        observations.append(
-            Observation(group=group, state="bad", message=error.message, evidence=error.evidence, hint=error.hint)
-        )
+        checks.append(_of(group, error))
     except ProvisionError:
-        pass  # the problems that stop the request are observations already
-    observations += _index(target, facts)
+        pass  # the faults that stop the request are checks already
+    checks += _index(target, facts)
     node = observe_node(target, facts)
     if not any(seen.state != "good" for seen in node):
         message = "TMPDIR, variables, limits, glibc and the compiler of this node fit"
-        observations.append(Observation(group="node", state="good", message=message))
-    return [*observations, *node]
+        checks.append(observed("node", "good", message))
+    return [*checks, *node]
 
 
-def _launcher_of_other_mpi(target: Target, facts: Facts, group: str) -> list[Observation]:
+def _launcher_of_other_mpi(target: Target, facts: Facts, group: str) -> list[Check]:
     """A launcher of another MPI than the compiler wrapper: each rank would be rank 0 of 1."""
     arch = target.arch
     name, mpi = arch.launcher.name, facts.mpi
@@ -269,30 +257,30 @@ def _launcher_of_other_mpi(target: Target, facts: Facts, group: str) -> list[Obs
         return []
     message = f"`{name}` is of {family}, but `{mpi.cxx}` compiles for {mpi.family}: each rank would be rank 0 of 1"
     hint = f"load the modules of one MPI: `archs.{arch.name}.modules` in `{target.site.origin}`"
-    return [Observation(group=group, state="bad", message=message, hint=hint)]
+    return [observed(group, "bad", message, hint=hint)]
 
 
-def _index(target: Target, facts: Facts) -> list[Observation]:
+def _index(target: Target, facts: Facts) -> list[Check]:
     """Ask the package index for one file, if a build or `provision fetch` on this machine would."""
     network = target.site.network
     reach = network.compute if facts.job else network.login
     try:
         request, fetched = target.request(facts), target.store.downloads.fetched()
     except ProvisionError:
-        return []  # what stops the request is an observation already
+        return []  # what stops the request is an check already
     if reach == "no" or {lock.sha256 for lock in request.locks} <= fetched:
         return []
     seen = ask_index.ask_index(facts, request.lock, dict(network.environ) if reach == "proxy" else {})
     return [seen] if seen else []
 
 
-def _provided(site: Site, arch: Arch) -> list[Observation]:
+def _provided(site: Site, arch: Arch) -> list[Check]:
     """Check that the site's own TensorFlow modules can be loaded: jobs with `--runtime modules` do that after queueing."""
     if not arch.provided or site.modules.name == "none":
         return []
-    group, problems = f"arch {arch.name}", provided_problems(site, arch)
-    loaded = Observation(group=group, state="good", message=f"the site's modules {' '.join(arch.provided)} load")
-    return [_of(group, problem) for problem in problems] or [loaded]
+    group, faults = f"arch {arch.name}", provided_faults(site, arch)
+    loaded = observed(group, "good", f"the site's modules {' '.join(arch.provided)} load")
+    return [_of(group, fault) for fault in faults] or [loaded]
 
 
 def _found(facts: Facts) -> list[str]:

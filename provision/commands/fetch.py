@@ -11,13 +11,12 @@ from pathlib import PurePosixPath
 from provision.backends.spack.pip_wheel import refuse_old_python
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, read_target
-from provision.errors import ConfigError
+from provision.errors import ConfigError, raise_faults
 from provision.machine.network.fetching import fetch_data, fetch_lock, fetch_source
 from provision.machine.network.spack_sources import fetch_pip
 from provision.machine.terminal.console import say
-from provision.model.problem import raise_problems
 from provision.model.request import Request
-from provision.planning.preflight import place_problems
+from provision.planning.preflight import place_faults
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -28,7 +27,7 @@ def run(args: argparse.Namespace) -> Outcome:
     request = _request(target, args.python)
     if request.stack.backend == "spack":
         refuse_old_python(request)
-    raise_problems(place_problems(target.store.place(), installed=False))
+    raise_faults(place_faults(target.store.place(), installed=False))
     fetched, here = [], []
     for lock in request.locks:
         name = PurePosixPath(lock.path).name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import textwrap
 
-from provision.commands.shared.node import observe_node, problems_of
+from provision.commands.shared.node import faults_of, observe_node
 from provision.commands.shared.offer import CANNOT_WORK, cannot_work, judge_profile
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.replaced import replaced_line
@@ -18,7 +18,7 @@ from provision.machine.configuration import shipped
 from provision.machine.files.tables import read_cells
 from provision.planning.outline import outline
 from provision.planning.plan_text import plan_lines
-from provision.planning.preflight import blockers, network_problems
+from provision.planning.preflight import blockers, network_faults
 from provision.planning.solver import unconfirmed_values
 from provision.profile.site import blank_paths
 from provision.schedulers import scheduler_for
@@ -46,7 +46,7 @@ def run(args: argparse.Namespace) -> Outcome:
             hint=error.hint,
         ) from error
     plan = target.plan(request, facts)
-    notes = (*blockers(request, facts), *network_problems(request, plan), *problems_of(observe_node(target, facts)))
+    notes = (*blockers(request, facts), *network_faults(request, plan), *faults_of(observe_node(target, facts)))
     stack, minor = target.stack, request.minor
     expected = target.expected_seconds(plan)
     lines = [
@@ -65,16 +65,16 @@ def run(args: argparse.Namespace) -> Outcome:
     own = target.own_files(args.stack)
     lines += chosen_lines(target)
     lines.append(f"configuration: {describe_own_files(own)}")
-    for problem in notes:
-        kind = "note" if problem.kind == "outside-job" else "problem on this machine"  # a login node is not at fault
-        lines += [f"{kind}: {problem.message}", *(f"  {line}" for line in problem.evidence)]
-        lines += [f"  hint: {problem.hint}"] if problem.hint else []
+    for fault in notes:
+        kind = "note" if fault.kind == "outside-job" else "problem on this machine"  # a login node is not at fault
+        lines += [f"{kind}: {fault.message}", *(f"  {line}" for line in fault.evidence)]
+        lines += [f"  hint: {fault.hint}"] if fault.hint else []
     result = {
         **plan.to_dict(),
         "own_files": own,
         "passed_over": list(target.passed_over),
         "expected_seconds": expected,
-        "not_here": [problem.message for problem in notes],
+        "not_here": [fault.message for fault in notes],
     }
     return Outcome(text="\n".join(lines), result=result)
 
@@ -134,6 +134,6 @@ def _outline(target: Target, account: str | None, own: tuple[str, ...], *, force
         "blank": blank,
     }
     # `build` can be given an account; all else is wrong in the profile.
-    blocked = refused and {(one["kind"], one["subject"]) for one in refused.problems} != {("missing", "account")}
+    blocked = refused and {(fault.kind, fault.subject) for fault in refused.faults} != {("missing", "account")}
     fails = blocked or (against and cannot == CANNOT_WORK)
     return Outcome(text="\n".join(lines), result=result, exit_code=EXIT_FAILED if fails else EXIT_OK)

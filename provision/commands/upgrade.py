@@ -27,7 +27,7 @@ from provision.machine.root.store import Store
 from provision.machine.root.upgrades import Switched, Upgrades, refuse_unwritable
 from provision.machine.terminal.console import say
 from provision.model.upgrade import ArchUpgrade, Upgrade
-from provision.planning.preflight import network_problems
+from provision.planning.preflight import network_faults
 from provision.planning.publication import changes
 from provision.profile.site import Site
 
@@ -137,7 +137,7 @@ def _fetch(steps: list[UpgradeStep]) -> None:
     for step in steps:
         target, facts = step.part.target, step.part.facts
         request = target.request(facts)
-        if not network_problems(request, target.plan(request, facts)):
+        if not network_faults(request, target.plan(request, facts)):
             continue
         for lock in request.locks:
             if lock.sha256 not in target.store.downloads.fetched():

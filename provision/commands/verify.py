@@ -97,7 +97,9 @@ def _examine(args: argparse.Namespace) -> Outcome:
         lines += map(completed(str(env)), describe(examination))
     broken = {examination.environment for examination in found if examination.condition == "broken"}
     lost = [
-        completed(one.environment)(one.line) for one in unusable(store, arch, only) if one.environment not in broken
+        completed(module.group or None)(f"{module.name}: {module.message}; {module.hint}")
+        for module in unusable(store, arch, only)
+        if module.group not in broken
     ]
     lines += [f"broken   {line}" for line in lost]
     bad = bool(lost) or any(examination.condition != "fresh" for examination in found)

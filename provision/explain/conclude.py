@@ -137,6 +137,21 @@ class Explanation:
         """The likeliest cause, if it is known."""
         return self.findings[0] if self.verdict == "known" else None
 
+    @property
+    def cause(self) -> str | None:
+        """The likeliest cause in words."""
+        return self.known.cause if self.known else None
+
+    @property
+    def hint(self) -> str | None:
+        """The fix of the likeliest cause."""
+        return self.known.hint if self.known else None
+
+    @property
+    def evidence(self) -> tuple[str, ...]:
+        """The text of the lines that look like errors."""
+        return tuple(line for _, line in self.lines)
+
 
 @dataclass(slots=True, kw_only=True)
 class Evidence:

@@ -4,62 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from provision.jobs.containers import cpu_image_problem, pull_command
+from provision.errors import Fault
+from provision.jobs.containers import cpu_image_fault, pull_command
 from provision.jobs.user_job import Decision
 from provision.knowledge.images import DOCKER
-from provision.model.problem import Problem
 
 # An image with Horovod for TensorFlow, built with Open MPI (github.com/horovod/horovod, docker/horovod/Dockerfile of 0.28.1).
 EXAMPLE_WITH_HOROVOD = "docker://horovod/horovod:0.28.1"
 
 
-def check_image(decision: Decision) -> Iterator[Problem]:
+def check_image(decision: Decision) -> Iterator[Fault]:
     """An image is for containers, and must support the GPUs."""
     job = decision.job
     if decision.runtime != "container":
         if job.image:
-            yield Problem(
-                kind="mismatch",
-                subject="image",
-                message="`--image` is for `--runtime container`",
-                hint="add `--runtime container`",
-            )
+            yield Fault("mismatch", "image", "`--image` is for `--runtime container`", hint="add `--runtime container`")
     elif job.use_gpu:
         image = job.image or (job.site.container.image if job.site.container else "")
-        problem = cpu_image_problem(image, job.arch, "`--no-gpu`")
-        if problem:
-            yield problem
+        fault = cpu_image_fault(image, job.arch, "`--no-gpu`")
+        if fault:
+            yield fault
 
 
-def check_overlays(decision: Decision) -> Iterator[Problem]:
+def check_overlays(decision: Decision) -> Iterator[Fault]:
     """Overlays are for containers of Apptainer."""
     job, container = decision.job, decision.job.site.container
     given = [("overlay", "--overlay")] * bool(job.overlays) + [("no-overlay", "--no-overlay")] * (not job.use_overlay)
     for subject, option in given:
         if decision.runtime != "container":
-            yield Problem(
-                kind="mismatch",
-                subject=subject,
-                message=f"`{option}` is for `--runtime container`",
-                hint="add `--runtime container`",
+            yield Fault(
+                "mismatch", subject, f"`{option}` is for `--runtime container`", hint="add `--runtime container`"
             )
         elif container is not None and container.command == "shifter":
-            yield Problem(
-                kind="mismatch",
-                subject=subject,
-                message=f"`{option}` cannot be used: Shifter has no overlays",
-                hint=f"leave `{option}` out, or `--image` with an image that has the packages in it",
-            )
+            message = f"`{option}` cannot be used: Shifter has no overlays"
+            hint = f"leave `{option}` out, or `--image` with an image that has the packages in it"
+            yield Fault("mismatch", subject, message, hint=hint)
         elif subject == "no-overlay" and container is not None and container.overlay is None:
-            yield Problem(
-                kind="mismatch",
-                subject=subject,
-                message=f"`--no-overlay`: the containers of site `{job.site.name}` have no overlay",
-                hint="leave `--no-overlay` out",
-            )
+            message = f"`--no-overlay`: the containers of site `{job.site.name}` have no overlay"
+            yield Fault("mismatch", subject, message, hint="leave `--no-overlay` out")
 
 
-def check_horovod(decision: Decision) -> Iterator[Problem]:
+def check_horovod(decision: Decision) -> Iterator[Fault]:
     """The overlay that `provision job overlay` makes has no Horovod, and it hides the one of an image.
 
     Our locks of overlays have none: it would have to be compiled against an MPI inside the image. What is in an overlay of the
@@ -73,10 +58,10 @@ def check_horovod(decision: Decision) -> Iterator[Problem]:
         return
     image = job.image or EXAMPLE_WITH_HOROVOD
     pull = pull_command(job.site, job.arch, image) if image.startswith(DOCKER) else None
-    yield Problem(
-        kind="missing",
-        subject="horovod",
-        message=f"the overlay of site `{job.site.name}` has no Horovod"
+    yield Fault(
+        "missing",
+        "horovod",
+        f"the overlay of site `{job.site.name}` has no Horovod"
         + (f", and it hides the one of `{job.image}`" if job.image else ""),
         evidence=(
             f"`provision job overlay` puts TensorFlow into `{container.overlay}`; Horovod needs an MPI in the image",

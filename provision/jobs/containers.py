@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from provision.errors import ConfigError
+from provision.errors import ConfigError, Fault
 from provision.knowledge.images import parse_reference, sees_no_gpu
-from provision.model.problem import Problem
 from provision.profile.arch import Arch
 from provision.profile.container import Container
 from provision.profile.site import Site
@@ -44,14 +43,14 @@ def pull_command(site: Site, arch: Arch, image: str | None) -> str:
     return f"provision job image --site {site.typed} --arch {arch.name}{other}"
 
 
-def cpu_image_problem(image: str, arch: Arch, otherwise: str) -> Problem | None:
+def cpu_image_fault(image: str, arch: Arch, otherwise: str) -> Fault | None:
     """Why an image without GPU support cannot be used on an arch with GPUs; `otherwise` is another way out, for the hint."""
     if arch.gpu is None or not sees_no_gpu(image):
         return None
-    return Problem(
-        kind="mismatch",
-        subject="image",
-        message=f"the image `{image}` has no GPU support, but arch `{arch.name}` has GPUs",
+    return Fault(
+        "mismatch",
+        "image",
+        f"the image `{image}` has no GPU support, but arch `{arch.name}` has GPUs",
         evidence=("tags of tensorflow/tensorflow that do not end in `-gpu` are for CPUs",),
         hint=f"`--image docker://tensorflow/tensorflow:2.15.0-gpu` or another tag with `-gpu`, or {otherwise}",
     )

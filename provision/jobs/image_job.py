@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from provision.errors import ConfigError
-from provision.jobs.containers import container_of, cpu_image_problem, images_folder
+from provision.errors import ConfigError, raise_faults
+from provision.jobs.containers import container_of, cpu_image_fault, images_folder
 from provision.jobs.scheduler_request import side_batch
 from provision.jobs.script import header, meanings, module_lines
 from provision.knowledge.images import DOCKER, Reference, parse_reference
 from provision.knowledge.targets import family_of
-from provision.model.problem import raise_problems
 from provision.model.quoting import Code
 from provision.profile.arch import Arch
 from provision.profile.container import Container
@@ -91,8 +90,8 @@ def make_image_script(job: ImageJob, cpu_family: str) -> ImageScript:
             f"`{image}` is not a valid name of an image in a registry",
             hint="`docker://REGISTRY/REPOSITORY:TAG`, as in `docker://nvcr.io/nvidia/tensorflow:25.02-tf2-py3`",
         )
-    problem = cpu_image_problem(image, arch, "an arch without GPUs")
-    raise_problems((problem,) if problem else (), ConfigError)
+    fault = cpu_image_fault(image, arch, "an arch without GPUs")
+    raise_faults((fault,) if fault else (), ConfigError)
     network = site.network
     scheduler = None if site.scheduler.name == "none" else scheduler_for(site.scheduler.name)
     in_job = network.compute != "no" and scheduler is not None

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from provision.errors import ConfigError
+from provision.errors import ConfigError, Fault, FaultKind, raise_faults
 from provision.launch.rank_threads import cpus_of_node
 from provision.model.batch import Batch
-from provision.model.problem import Problem, ProblemKind, raise_problems
 from provision.model.walltime import to_clock, to_seconds
 from provision.profile.arch import Arch
 from provision.profile.patterns import NAME
@@ -42,13 +41,13 @@ class _Limits:
     batch: Batch
 
     def refusal(
-        self, kind: ProblemKind, subject: str, message: str, path: str, hint: str, accepted: object = None
-    ) -> Problem:
-        """A problem whose evidence is the profile's value at this key path, with the page that it came from."""
+        self, kind: FaultKind, subject: str, message: str, path: str, hint: str, accepted: object = None
+    ) -> Fault:
+        """A fault whose evidence is the profile's value at this key path, with the page that it came from."""
         evidence, value = _origin(self.site, path), None if accepted is None else str(accepted)
-        return Problem(kind=kind, subject=subject, message=message, evidence=evidence, hint=hint, accepted=value)
+        return Fault(kind, subject, message, evidence=evidence, hint=hint, accepted=value)
 
-    def names(self) -> Iterator[Problem]:
+    def names(self) -> Iterator[Fault]:
         """The names that a user types go into directives: a line break in one would start another directive."""
         for word, thing, option in (
             ("account", "an account", "--account"),
@@ -57,15 +56,12 @@ class _Limits:
         ):
             value = getattr(self.batch, word)
             if value is not None and not NAME.fullmatch(value):
-                yield Problem(
-                    kind="name",
-                    subject=word,
-                    message=f"{value!r} is not a valid name of {thing}",
-                    evidence=(f"names have the form {NAME.pattern}",),
-                    hint=f"`{option} NAME`",
+                message = f"{value!r} is not a valid name of {thing}"
+                yield Fault(
+                    "name", word, message, evidence=(f"names have the form {NAME.pattern}",), hint=f"`{option} NAME`"
                 )
 
-    def words(self) -> Iterator[Problem]:
+    def words(self) -> Iterator[Fault]:
         """What the site requires of every job, and what it forbids."""
         site, where = self.site, f"archs.{self.arch.name}.job"
         for word in site.scheduler.required:
@@ -91,7 +87,7 @@ class _Limits:
                     else f"leave `--{'queue' if word == 'partition' else word}` out",
                 )
 
-    def unknown_queue(self) -> Iterator[Problem]:
+    def unknown_queue(self) -> Iterator[Fault]:
         """A queue must be one that the profile lists, if it lists any: the scheduler would refuse a name that is not one."""
         arch, batch = self.arch, self.batch
         known = tuple(
@@ -114,7 +110,7 @@ class _Limits:
                 else f"`--queue {near or known[0]}`, or add `archs.{arch.name}.queues.{name} = {{}}` to `{self.site.origin}`",
             )
 
-    def queue(self) -> Iterator[Problem]:
+    def queue(self) -> Iterator[Fault]:
         """Nodes, time and kind of node against those of the job's queue."""
         batch = self.batch
         for queue in self.arch.queues_of(batch.partition, batch.qos):
@@ -144,16 +140,16 @@ class _Limits:
                         queue.constraint,
                     )
 
-    def node(self) -> Iterator[Problem]:
+    def node(self) -> Iterator[Fault]:
         """GPUs, CPUs and memory against what a node has."""
         site, arch, batch = self.site, self.arch, self.batch
         gpus = f"the job has {count(batch.gpus_per_node, 'GPU')} on each node"
         if batch.gpus_per_node and arch.gpu is None:
             with_gpus = " or ".join(f"`--arch {other.name}`" for other in site.archs if other.gpu)
-            yield Problem(
-                kind="missing",
-                subject="gpus",
-                message=f"{gpus}, but arch `{arch.name}` has none",
+            yield Fault(
+                "missing",
+                "gpus",
+                f"{gpus}, but arch `{arch.name}` has none",
                 evidence=(f"`archs.{arch.name}.gpu` is not in `{site.origin}`",),
                 hint=f"leave `--gpus` out, or {with_gpus}" if with_gpus else "leave `--gpus` out",
             )
@@ -195,7 +191,7 @@ def _attributes(constraint: str | None) -> dict[str, str]:
     return {name: value for name, found, value in (p.partition("=") for p in (constraint or "").split(":")) if found}
 
 
-def refusals(site: Site, arch: Arch, batch: Batch) -> tuple[Problem, ...]:
+def refusals(site: Site, arch: Arch, batch: Batch) -> tuple[Fault, ...]:
     """Why the site's scheduler would refuse or never start this job, each with its fix."""
     limits = _Limits(site=site, arch=arch, batch=batch)
     return (*limits.names(), *limits.words(), *limits.unknown_queue(), *limits.queue(), *limits.node())
@@ -214,7 +210,7 @@ def refuse(site: Site, arch: Arch, batch: Batch) -> None:
     Raises:
         ConfigError: the first reason is the message, the others are in its evidence.
     """
-    raise_problems(refusals(site, arch, batch), ConfigError, "refused-by-site")
+    raise_faults(refusals(site, arch, batch), ConfigError, "refused-by-site")
 
 
 def _origin(site: Site, path: str) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from provision.errors import Fault
 from provision.jobs.limits import says
 from provision.model.batch import Batch
-from provision.model.problem import Problem
 from provision.model.walltime import to_clock, to_seconds
 from provision.schedulers import TITLES
 from provision.schedulers.node_kind import Cluster, NodeKind, QueueLimits
@@ -24,7 +24,7 @@ def is_cluster_of(names: tuple[str, ...], cluster: Cluster) -> bool:
     return not names or bool({queue.name for queue in cluster.queues} & {*names})
 
 
-def misfits(batch: Batch, cluster: Cluster) -> tuple[Problem, ...]:
+def misfits(batch: Batch, cluster: Cluster) -> tuple[Fault, ...]:
     """Why the scheduler would refuse or never start this job; `accepted` is the nearest value that fits."""
     title = TITLES[batch.scheduler.name]
     queue = next(
@@ -53,14 +53,14 @@ def _source(batch: Batch, queue: str) -> str:
     return f"`qstat -Q -f {queue}`"
 
 
-def _misfit(subject: str, message: str, evidence: str, *, accepted: object = None) -> Problem:
+def _misfit(subject: str, message: str, evidence: str, *, accepted: object = None) -> Fault:
     option = {"partition": "queue", "cpus": "cpus", "gpus": "gpus"}.get(subject, subject)
     hint = f"`--{option} {accepted}`" if accepted is not None else f"another `--{option}`"
     value = None if accepted is None else str(accepted)
-    return Problem(kind="limit", subject=subject, message=message, evidence=(evidence,), hint=hint, accepted=value)
+    return Fault("limit", subject, message, evidence=(evidence,), hint=hint, accepted=value)
 
 
-def _limits(batch: Batch, queue: QueueLimits) -> Iterator[Problem]:
+def _limits(batch: Batch, queue: QueueLimits) -> Iterator[Fault]:
     """Time and nodes. Those of a QOS can replace the limits of its partition (sacctmgr(1), `PartitionTimeLimit`)."""
     source = _source(batch, queue.name)
     if not queue.opens:
@@ -79,7 +79,7 @@ def _limits(batch: Batch, queue: QueueLimits) -> Iterator[Problem]:
         yield _misfit("nodes", message, source, accepted=queue.least_nodes)
 
 
-def _users(batch: Batch, queue: QueueLimits, cluster: Cluster) -> tuple[Problem, ...]:
+def _users(batch: Batch, queue: QueueLimits, cluster: Cluster) -> tuple[Fault, ...]:
     """The account and the QOS: those that the queue lets in, and those of this user."""
     found = []
     mine = [name for name, _ in cluster.associations]
@@ -98,7 +98,7 @@ def _users(batch: Batch, queue: QueueLimits, cluster: Cluster) -> tuple[Problem,
     return tuple(found)
 
 
-def _nodes(batch: Batch, queue: QueueLimits, cluster: Cluster) -> Iterator[Problem]:
+def _nodes(batch: Batch, queue: QueueLimits, cluster: Cluster) -> Iterator[Fault]:
     """The nodes of the queue that the job asks for: there must be enough of one kind, each with all that a node must have."""
     kinds = [kind for kind in cluster.kinds if kind.partition == queue.name]
     if not kinds:

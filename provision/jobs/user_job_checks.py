@@ -6,13 +6,12 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from provision.errors import ConfigError
+from provision.errors import ConfigError, Fault, raise_faults
 from provision.jobs.by_hand import get_environment, run_by_hand
 from provision.jobs.container_checks import check_horovod, check_image, check_overlays
 from provision.jobs.limits import refusals
 from provision.jobs.user_job import Decision, nodes_without_gpus
 from provision.launch.rank_threads import INTER, INTRA, explain_too_many_threads
-from provision.model.problem import Problem, raise_problems
 from provision.profile.job import CONSTRAINT
 from provision.profile.patterns import CONTROL, MEMORY, MODULE, OPTION, SHELL_PATH, TIME
 from provision.profile.strategy import PLUGINS, STRATEGIES
@@ -32,12 +31,12 @@ def refuse_user_job(decision: Decision) -> None:
     Raises:
         ConfigError: every reason; the first is the message, the others are in its evidence.
     """
-    wrong = [problem for check in CHECKS for problem in check(decision)]
+    wrong = [fault for check in CHECKS for fault in check(decision)]
     limits = _limits(decision)
-    raise_problems([*wrong, *limits], ConfigError, None if wrong else "refused-by-site")
+    raise_faults([*wrong, *limits], ConfigError, None if wrong else "refused-by-site")
 
 
-def _strategy(decision: Decision) -> Iterator[Problem]:
+def _strategy(decision: Decision) -> Iterator[Fault]:
     """The way to train must exist at the site."""
     job, site = decision.job, decision.job.site
     strategy = site.strategy(job.kind)
@@ -45,124 +44,105 @@ def _strategy(decision: Decision) -> Iterator[Problem]:
         return
     hint = f"one of: {', '.join(name for name in STRATEGIES if site.strategy(name).status != 'absent')}"
     if job.kind in PLUGINS and strategy.note is None:
-        yield Problem(
-            kind="missing",
-            subject="strategy",
-            message=f"site `{site.name}` has no `{job.kind}`",
+        yield Fault(
+            "missing",
+            "strategy",
+            f"site `{site.name}` has no `{job.kind}`",
             evidence=(f"there is no `strategies.{job.kind}` with its modules in `{site.origin}`",),
             hint=hint,
         )
         return
     source = site.source(f"strategies.{job.kind}.status")
-    yield Problem(
-        kind="forbidden",
-        subject="strategy",
-        message=f"`{job.kind}` does not work at site `{site.name}`: {strategy.note or 'its profile says so'}",
+    yield Fault(
+        "forbidden",
+        "strategy",
+        f"`{job.kind}` does not work at site `{site.name}`: {strategy.note or 'its profile says so'}",
         evidence=(f"`strategies.{job.kind}` in `{site.origin}`" + (f" ({source})" if source else ""),),
         hint=hint,
     )
 
 
-def _scheduler(decision: Decision) -> Iterator[Problem]:
+def _scheduler(decision: Decision) -> Iterator[Fault]:
     """There must be a scheduler to write a job for."""
     job = decision.job
     if decision.scheduler is None:
-        yield Problem(
-            kind="missing",
-            subject="scheduler",
-            message=f"site `{job.site.name}` has no scheduler, so there is no job to write",
-            hint=run_by_hand(decision),
-        )
+        message = f"site `{job.site.name}` has no scheduler, so there is no job to write"
+        yield Fault("missing", "scheduler", message, hint=run_by_hand(decision))
 
 
-def _multiworker(decision: Decision) -> Iterator[Problem]:
+def _multiworker(decision: Decision) -> Iterator[Fault]:
     """MultiWorkerMirroredStrategy needs srun."""
     job = decision.job
     if job.kind == "multiworker" and (job.site.scheduler.name != "slurm" or job.arch.launcher.name != "srun"):
-        yield Problem(
-            kind="mismatch",
-            subject="launcher",
-            message=f"`multiworker` needs srun, but arch `{job.arch.name}` starts ranks with `{job.arch.launcher.name}`",
+        yield Fault(
+            "mismatch",
+            "launcher",
+            f"`multiworker` needs srun, but arch `{job.arch.name}` starts ranks with `{job.arch.launcher.name}`",
             evidence=("SlurmClusterResolver reads SLURM_STEP_NUM_TASKS and others that only srun sets",),
             hint="`provision job horovod`",
         )
 
     loaded = decision.tensorflow
     if job.kind == "multiworker" and loaded is not None and loaded[1] < MULTIWORKER_SINCE:
-        yield Problem(
-            kind="mismatch",
-            subject="strategy",
-            message=f"TensorFlow of `{loaded[0]}` has no `tf.distribute.MultiWorkerMirroredStrategy`, which came with 2.4",
-            hint="`provision job horovod`",
-        )
+        message = f"TensorFlow of `{loaded[0]}` has no `tf.distribute.MultiWorkerMirroredStrategy`, which came with 2.4"
+        yield Fault("mismatch", "strategy", message, hint="`provision job horovod`")
 
 
-def _data(decision: Decision) -> Iterator[Problem]:
+def _data(decision: Decision) -> Iterator[Fault]:
     """The data must be in one place, and that place must exist."""
     job = decision.job
     if job.stage_in is None:
         if job.burst_buffer_gb is not None:
-            yield Problem(
-                kind="missing",
-                subject="burst-buffer",
-                message="`--burst-buffer-gb` is the size for the data of `--stage-in`, which was not given",
-                hint=f"`--stage-in FOLDER --burst-buffer-gb {job.burst_buffer_gb}`",
+            message = "`--burst-buffer-gb` is the size for the data of `--stage-in`, which was not given"
+            yield Fault(
+                "missing", "burst-buffer", message, hint=f"`--stage-in FOLDER --burst-buffer-gb {job.burst_buffer_gb}`"
             )
         return
     hint = f"`--data {job.stage_in}` reads the data where they are"
     if job.data is not None:
-        yield Problem(
-            kind="mismatch", subject="data", message="`--stage-in` and `--data` name two places for the data", hint=hint
-        )
+        yield Fault("mismatch", "data", "`--stage-in` and `--data` name two places for the data", hint=hint)
     if job.site.files.burst_buffer == "none":
-        yield Problem(
-            kind="missing",
-            subject="burst-buffer",
-            message=f"site `{job.site.name}` has no burst buffer to stage data to",
+        yield Fault(
+            "missing",
+            "burst-buffer",
+            f"site `{job.site.name}` has no burst buffer to stage data to",
             evidence=(f"`files.burst_buffer` in `{job.site.origin}` is `none`",),
             hint=hint,
         )
 
 
-def _gpus(decision: Decision) -> Iterator[Problem]:
+def _gpus(decision: Decision) -> Iterator[Fault]:
     """Options that need GPUs must be given only if the job has GPUs."""
     job = decision.job
     if job.gpus and not job.use_gpu:
-        yield Problem(
-            kind="mismatch",
-            subject="gpus",
-            message="`--gpus` and `--no-gpu` contradict each other",
-            hint="leave one of them out",
-        )
+        yield Fault("mismatch", "gpus", "`--gpus` and `--no-gpu` contradict each other", hint="leave one of them out")
     if job.watch_gpus and not (job.arch.gpu and job.use_gpu):
-        yield Problem(
-            kind="mismatch",
-            subject="gpus",
-            message="`--watch-gpus` needs GPUs, but this job requests none",
+        yield Fault(
+            "mismatch",
+            "gpus",
+            "`--watch-gpus` needs GPUs, but this job requests none",
             evidence=("`--no-gpu` was given",) if job.arch.gpu else (f"arch `{job.arch.name}` has no GPUs",),
             hint="leave `--watch-gpus` out",
         )
 
     if job.kind == "single" and (job.gpus or 1) > 1:
-        yield Problem(
-            kind="mismatch",
-            subject="gpus",
-            message=f"a `single` job uses one GPU, but `--gpus` is {job.gpus}",
-            hint=f"`provision job mirrored --gpus {job.gpus}`, or leave `--gpus` out",
+        message = f"a `single` job uses one GPU, but `--gpus` is {job.gpus}"
+        yield Fault(
+            "mismatch", "gpus", message, hint=f"`provision job mirrored --gpus {job.gpus}`, or leave `--gpus` out"
         )
     others = nodes_without_gpus(job.site)
     if job.arch.gpu and not job.use_gpu and others and decision.nodes is job.arch:
         same = [one.name for one in job.site.archs if one.gpu and one.target in [other.target for other in others]]
-        yield Problem(
-            kind="mismatch",
-            subject="gpus",
-            message=f"arch `{job.arch.name}` has GPUs in all of its nodes, and the nodes without GPUs have another CPU",
+        yield Fault(
+            "mismatch",
+            "gpus",
+            f"arch `{job.arch.name}` has GPUs in all of its nodes, and the nodes without GPUs have another CPU",
             evidence=tuple(f"`archs.{one.name}.target` is `{one.target}`" for one in (job.arch, *others)),
             hint=" or ".join(f"`--arch {name} --no-gpu`" for name in same) or f"`--arch {others[0].name}`",
         )
 
 
-def _words(decision: Decision) -> Iterator[Problem]:
+def _words(decision: Decision) -> Iterator[Fault]:
     """The words that a user types go into the script: they must have the expected form."""
     job = decision.job
     if job.time is not None and not TIME.fullmatch(job.time):
@@ -185,7 +165,7 @@ def _words(decision: Decision) -> Iterator[Problem]:
         yield _invalid("script", message, "`--script train.py`")
 
 
-def _scheduler_words(decision: Decision) -> Iterator[Problem]:
+def _scheduler_words(decision: Decision) -> Iterator[Fault]:
     """What the user asks of the scheduler must have the expected form, and the scheduler must have such a thing."""
     job, scheduler = decision.job, decision.scheduler
     if scheduler is None:
@@ -200,10 +180,10 @@ def _scheduler_words(decision: Decision) -> Iterator[Problem]:
         if value is not None and not pattern.fullmatch(value):
             yield _invalid(option, f"`--{option} {value!r}` is not valid", f"`--{option} {example}`")
     if job.memory is not None and job.site.scheduler.memory == "none":
-        yield Problem(
-            kind="forbidden",
-            subject="memory",
-            message=f"jobs at site `{job.site.name}` request no memory",
+        yield Fault(
+            "forbidden",
+            "memory",
+            f"jobs at site `{job.site.name}` request no memory",
             evidence=(f"`scheduler.memory` in `{job.site.origin}` is `none`",),
             hint="leave `--memory` out",
         )
@@ -223,7 +203,7 @@ def _scheduler_words(decision: Decision) -> Iterator[Problem]:
         yield from _extra(text, decision)
 
 
-def _extra(text: str, decision: Decision) -> Iterator[Problem]:
+def _extra(text: str, decision: Decision) -> Iterator[Fault]:
     """An option in the scheduler's own words must be one, and must not contradict what the script does."""
     scheduler, batch = decision.scheduler, decision.batch
     assert scheduler is not None and batch is not None, "the caller asked"
@@ -237,12 +217,8 @@ def _extra(text: str, decision: Decision) -> Iterator[Problem]:
     own = replace(batch, extra=(), options=(), scheduler=replace(batch.scheduler, options=()))
     ours = [_option(line.line.removeprefix(scheduler.PREFIX)) for line in scheduler.directives(own)]
     if _option(text) in [*ours, "--ntasks"]:
-        yield Problem(
-            kind="mismatch",
-            subject="extra",
-            message=f"`--extra {text!r}` contradicts what the script does: it sets this option itself",
-            hint="`provision job --help` lists the options that change it",
-        )
+        message = f"`--extra {text!r}` contradicts what the script does: it sets this option itself"
+        yield Fault("mismatch", "extra", message, hint="`provision job --help` lists the options that change it")
 
 
 def _option(text: str) -> str:
@@ -256,11 +232,11 @@ def _option(text: str) -> str:
     return f"--{long}" if long else first[:2]
 
 
-def _absent(subject: str, message: str, hint: str) -> Problem:
-    return Problem(kind="missing", subject=subject, message=message, hint=hint)
+def _absent(subject: str, message: str, hint: str) -> Fault:
+    return Fault("missing", subject, message, hint=hint)
 
 
-def _threads(decision: Decision) -> Iterator[Problem]:
+def _threads(decision: Decision) -> Iterator[Fault]:
     """The pools of all ranks of a node must fit into its threads."""
     job, node = decision.job, decision.nodes.node
     if job.inter is None and job.intra is None:
@@ -269,94 +245,90 @@ def _threads(decision: Decision) -> Iterator[Problem]:
     inter, intra = (int(threads.get(name, 0)) for name in (INTER, INTRA))
     reason = explain_too_many_threads(node, decision.shape.ranks_per_node, inter, intra) if node else None
     if reason:
-        yield Problem(
-            kind="limit",
-            subject="threads",
-            message=reason,
+        yield Fault(
+            "limit",
+            "threads",
+            reason,
             evidence=(f"`archs.{decision.nodes.name}.node.threads` in `{job.site.origin}`",),
             hint="lower `--inter` or `--intra`",
         )
 
 
-def _invalid(subject: str, message: str, hint: str) -> Problem:
-    return Problem(kind="name", subject=subject, message=message, hint=hint)
+def _invalid(subject: str, message: str, hint: str) -> Fault:
+    return Fault("name", subject, message, hint=hint)
 
 
-def _runtime(decision: Decision) -> Iterator[Problem]:
+def _runtime(decision: Decision) -> Iterator[Fault]:
     """The site must have the runtime of the job."""
     job, site, runtime = decision.job, decision.job.site, decision.runtime
     if job.kind in PLUGINS:
         if job.runtime not in (None, "modules"):
-            yield Problem(
-                kind="mismatch",
-                subject="runtime",
-                message=f"`{job.kind}` comes with the site's own modules, which `--runtime {job.runtime}` does not load",
-                hint="leave `--runtime` out",
-            )
+            message = f"`{job.kind}` comes with the site's own modules, which `--runtime {job.runtime}` does not load"
+            yield Fault("mismatch", "runtime", message, hint="leave `--runtime` out")
     elif runtime not in site.runtimes:
-        yield Problem(
-            kind="forbidden",
-            subject="runtime",
-            message=f"site `{site.name}` does not run TensorFlow with the runtime `{runtime}`",
+        yield Fault(
+            "forbidden",
+            "runtime",
+            f"site `{site.name}` does not run TensorFlow with the runtime `{runtime}`",
             evidence=(f"`runtimes` in `{site.origin}`: {', '.join(site.runtimes)}",),
             hint=f"`--runtime {site.runtimes[0]}`, or describe it in `{site.origin}`",
         )
     elif site.modules.name == "none" and runtime == "modules":
-        yield Problem(
-            kind="missing",
-            subject="runtime",
-            message=f"site `{site.name}` has no module system, so there are no modules to load",
+        yield Fault(
+            "missing",
+            "runtime",
+            f"site `{site.name}` has no module system, so there are no modules to load",
             evidence=(f"`modules.system` in `{site.origin}` is `none`",),
             hint="`--runtime venv` uses an environment that `provision build` made",
         )
     elif site.modules.name == "none" and runtime == "venv" and job.activate is None:
-        yield Problem(
-            kind="missing",
-            subject="module",
-            message=f"no environment is published as `{job.module}` for arch `{job.arch.name}`",
+        yield Fault(
+            "missing",
+            "module",
+            f"no environment is published as `{job.module}` for arch `{job.arch.name}`",
             evidence=(f"site `{site.name}` has no module system: the job needs the path of the environment",),
             hint=get_environment(job),
         )
     elif runtime == "modules" and not job.provided:
-        yield Problem(
-            kind="missing",
-            subject="runtime",
-            message=f"the site has no modules with TensorFlow for arch `{job.arch.name}`",
+        yield Fault(
+            "missing",
+            "runtime",
+            f"the site has no modules with TensorFlow for arch `{job.arch.name}`",
             evidence=(f"`archs.{job.arch.name}.provided` in `{site.origin}` is empty",),
             hint="`--module NAME` names some, or `--runtime venv` uses an environment that `provision build` made",
         )
 
 
-def _shape(decision: Decision) -> Iterator[Problem]:
+def _shape(decision: Decision) -> Iterator[Fault]:
     """This kind of job must be able to have these nodes, ranks and GPUs."""
     job, shape, mirrored = decision.job, decision.shape, decision.job.kind == "mirrored"
     if job.alone and shape.nodes > 1:
-        yield Problem(
-            kind="mismatch",
-            subject="nodes",
-            message=f"a `{job.kind}` job has one node, but `--nodes` is {shape.nodes}",
+        yield Fault(
+            "mismatch",
+            "nodes",
+            f"a `{job.kind}` job has one node, but `--nodes` is {shape.nodes}",
             evidence=("MirroredStrategy sees the GPUs of its own node only",) if mirrored else (),
             hint="leave `--nodes` out, or `provision job horovod` or `multiworker`",
         )
     if job.alone and (job.ranks_per_node or 1) > 1:
-        yield Problem(
-            kind="mismatch",
-            subject="ranks",
-            message=f"a `{job.kind}` job has one task, but `--ranks-per-node` is {job.ranks_per_node}",
+        yield Fault(
+            "mismatch",
+            "ranks",
+            f"a `{job.kind}` job has one task, but `--ranks-per-node` is {job.ranks_per_node}",
             evidence=("one process uses all GPUs; a second one would take them too",) if mirrored else (),
             hint="leave `--ranks-per-node` out, or `provision job horovod`: one task for each GPU",
         )
     if not job.alone and shape.gpus_per_node not in (0, shape.ranks_per_node):
-        yield Problem(
-            kind="mismatch",
-            subject="ranks",
-            message=f"a `{job.kind}` job has one rank for each GPU, but this one has {count(shape.ranks_per_node, 'rank')} and "
+        yield Fault(
+            "mismatch",
+            "ranks",
+            f"a `{job.kind}` job has one rank for each GPU, but this one has {count(shape.ranks_per_node, 'rank')} and "
             f"{count(shape.gpus_per_node, 'GPU')} on each node",
             hint=f"`--gpus {shape.ranks_per_node}`, or leave `--ranks-per-node` out",
         )
 
 
-def _limits(decision: Decision) -> tuple[Problem, ...]:
+def _limits(decision: Decision) -> tuple[Fault, ...]:
     """What the site's scheduler would refuse. A time that is not valid cannot be compared with a limit."""
     job, batch = decision.job, decision.batch
     if batch is None or (job.time is not None and not TIME.fullmatch(job.time)):
@@ -364,8 +336,8 @@ def _limits(decision: Decision) -> tuple[Problem, ...]:
     return refusals(job.site, decision.nodes, batch)
 
 
-# In the order in which they are reported: first the problems that make the others pointless.
-CHECKS: tuple[Callable[[Decision], Iterator[Problem]], ...] = (
+# In the order in which they are reported: first the faults that make the others pointless.
+CHECKS: tuple[Callable[[Decision], Iterator[Fault]], ...] = (
     *(_strategy, _scheduler, _multiworker, _data, _gpus),
     *(_words, _scheduler_words, _runtime, check_image, check_overlays, check_horovod, _shape, _threads),
 )

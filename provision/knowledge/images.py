@@ -1,6 +1,6 @@
 """Container images: how an image is named in a registry, and which images have no GPU support.
 
-Sources: the page of hub.docker.com/r/tensorflow/tensorflow, and L-Lamont/ml-dist, whose readers met the problem. The
+Sources: the page of hub.docker.com/r/tensorflow/tensorflow, and L-Lamont/ml-dist, whose readers met the fault. The
 names follow the OCI distribution specification; if no registry is named, it is Docker Hub.
 """
 

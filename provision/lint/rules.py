@@ -1,6 +1,6 @@
 """Checks a job script and its training scripts by all rules: each finding names the line, what is wrong there, and the fix.
 
-Every rule comes from an error on a site page, or from a problem of its readers; docs/dev/requirements.md says which.
+Every rule comes from an error on a site page, or from a fault of its readers; docs/dev/requirements.md says which.
 `docs/reference/lint-rules.md` is written from the rules.
 """
 

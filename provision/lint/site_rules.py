@@ -139,17 +139,17 @@ def _refused(job: JobScript, site: Site, arch: Arch) -> Iterator[tuple[str, str,
     shape = Shape(nodes=job.nodes, ranks_per_node=job.ranks_per_node, cpus_per_rank=cpus, gpus_per_node=job.gpus)
     # `--gpus` without a number of nodes may be on several.
     spread = "nodes" not in job.options and "gpus" in job.options and job.scheduler == "slurm"
-    for problem in refusals(site, arch, batch_for(site, arch, shape, name="", job=requested)):
-        subject, accepted = problem.subject, problem.accepted
+    for fault in refusals(site, arch, batch_for(site, arch, shape, name="", job=requested)):
+        subject, accepted = fault.subject, fault.accepted
         if accepted and not (subject == "gpus" and spread):
             yield (
                 subject,
-                problem.message,
+                fault.message,
                 FIXES[subject].format(write_directive(site, arch, subject, accepted), accepted),
             )
         elif subject == "gpus" and arch.gpu is None:
             others = (write_directive(site, one, "partition") for one in site.archs if one.gpu and one.job.partition)
-            yield subject, problem.message, " or ".join(f"`{other}`" for other in others) or "request no GPUs"
+            yield subject, fault.message, " or ".join(f"`{other}`" for other in others) or "request no GPUs"
     most, whole = arch.node.memory_gb if arch.node else 0, job.value("mem") or ""
     if most and re.fullmatch(r"\d{1,15}[GT]B?", whole, re.IGNORECASE):
         amount = int(re.sub(r"\D", "", whole)) * (1024 if "T" in whole.upper() else 1)

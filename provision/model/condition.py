@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
+from provision.model.check import MARKS, Check
 from provision.model.stored import Stored
 from provision.wording import count
 
@@ -14,29 +15,14 @@ SHOWN, MOST = 3, 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Difference(Stored):
-    """One thing that is not as it was: a file, or a value of the machine. `package` is empty if there is none."""
-
-    subject: str
-    """A path, or what of the machine: `glibc`, `module gcc/12.2.0`."""
-    reason: str
-    package: str = ""
-    breaks: bool = True
-    """Whether the environment is broken; otherwise it has drifted: it may work, but that is not proved."""
-    hint: str | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """This difference as plain JSON values."""
-        return {**Stored.to_dict(self), "package": self.package or None}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Examination(Stored):
     """What a look at one environment found."""
 
     SCHEMA: ClassVar[int] = 1
     environment: str
-    differences: tuple[Difference, ...] = ()
+    differences: tuple[Check, ...] = ()
+    """The name of each is a path, or what of the machine differs (`glibc`, `module gcc/12.2.0`); its group is the package of the
+    file. A bad one breaks the environment. With a note it has drifted: it may work, but that is not proved."""
     notes: tuple[str, ...] = ()
     """What could not be looked at."""
     hashed: bool = False
@@ -47,19 +33,29 @@ class Examination(Stored):
     @property
     def condition(self) -> Condition:
         """The verdict."""
-        if any(difference.breaks for difference in self.differences):
+        if not all(difference.passed for difference in self.differences):
             return "broken"
         return "drifted" if self.differences else "fresh"
 
     @property
     def why(self) -> str | None:
         """The first reason, as a phrase; None if nothing differs."""
-        first = next((one for one in self.differences if one.breaks), next(iter(self.differences), None))
-        return f"{first.subject}: {first.reason}" if first else None
+        first = next((one for one in self.differences if not one.passed), next(iter(self.differences), None))
+        return f"{first.name}: {first.message}" if first else None
 
     def to_dict(self) -> dict[str, Any]:
         """This examination as plain JSON values; of very many differences only the first."""
-        fields = Stored.to_dict(dataclasses.replace(self, differences=self.differences[:MOST]))
+        differences = [
+            {
+                "subject": difference.name,
+                "reason": difference.message,
+                "package": difference.group or None,
+                "breaks": not difference.passed,
+                "hint": difference.hint,
+            }
+            for difference in self.differences[:MOST]
+        ]
+        fields = {**Stored.to_dict(dataclasses.replace(self, differences=())), "differences": differences}
         verdict = {"condition": self.condition, "why": self.why, "found": len(self.differences)}
         return {"schema": self.SCHEMA, "environment": self.environment, **verdict, **fields}
 
@@ -74,19 +70,17 @@ def remembered_reason(data: Mapping[str, Any], environment: str) -> str | None:
 def describe(examination: Examination) -> list[str]:
     """The examination as lines: the verdict, each reason with its files, by package, and what to do."""
     lines = [f"{examination.condition:<8} {examination.environment}"]
-    groups: dict[tuple[str, str, bool], list[Difference]] = {}
+    groups: dict[tuple[str, str, str], list[Check]] = {}
     for difference in examination.differences:
-        of_prefix = not difference.subject.startswith("/") and "/" in difference.subject
-        owner = (
-            f"package {difference.package}: " if difference.package else "files of no package: " if of_prefix else ""
-        )
-        reason = difference.reason if owner else f"{difference.subject}: {difference.reason}"
-        groups.setdefault((owner, reason, difference.breaks), []).append(difference)
-    for (owner, reason, breaks), found in groups.items():
+        of_prefix = not difference.name.startswith("/") and "/" in difference.name
+        owner = f"package {difference.group}: " if difference.group else "files of no package: " if of_prefix else ""
+        reason = difference.message if owner else f"{difference.name}: {difference.message}"
+        groups.setdefault((owner, reason, MARKS[difference.state]), []).append(difference)
+    for (owner, reason, mark), found in groups.items():
         files = f": {count(len(found), 'file')}" if owner else ""
-        lines.append(f"  {'✗' if breaks else '!'} {owner}{reason}{files}")
+        lines.append(f"  {mark} {owner}{reason}{files}")
         if owner:
-            lines += [f"      {difference.subject}" for difference in found[:SHOWN]]
+            lines += [f"      {difference.name}" for difference in found[:SHOWN]]
             lines += [f"      … and {len(found) - SHOWN} more"] if len(found) > SHOWN else []
     hints = dict.fromkeys(difference.hint for difference in examination.differences if difference.hint)
     return [*lines, *(f"    hint: {hint}" for hint in hints), *(f"    note: {note}" for note in examination.notes)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from provision.model.problem import Problem
+from provision.errors import Fault
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the probes found on this machine. A part is None if it was not found; then a problem gives the reason."""
+    """What the probes found on this machine. A part is None if it was not found; then a fault gives the reason."""
 
     host: str
     job: str | None
@@ -124,7 +124,7 @@ class Facts:
     """None on CPU archs too."""
     spack: SpackFacts | None = None
     """None if the backend is another one."""
-    problems: tuple[Problem, ...] = ()
+    faults: tuple[Fault, ...] = ()
     closed: tuple[str, ...] = ()
     """Folders and files of Python that other users cannot read, although they can enter the root: `drwx------ /home/ada`."""
     environ: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)

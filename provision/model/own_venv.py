@@ -15,8 +15,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from provision.errors import ConfigError
+from provision.model.check import Check
 from provision.model.quoting import bash
-from provision.model.verdict import Check
 
 PTH = "provision-environment.pth"
 CONSTRAINTS = "provision-constraints.txt"

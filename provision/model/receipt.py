@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from provision.model.check import Check
 from provision.model.stored import Damage, Stored, refuse_newer
-from provision.model.verdict import Check
 from provision.profile.reader import Reader
 
 

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+from provision.model.check import Check
 from provision.model.proof_result import ProofResult
 from provision.model.stored import Stored
 from provision.model.trace import Trace
-from provision.model.verdict import Check
 from provision.profile.reader import Key, Reader
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from provision.model.condition import Difference
+from provision.model.check import Check, observed
 from provision.model.stored import Stored
 
 TraceKind = Literal["system", "python", "module", "folder", "library"]
@@ -29,7 +29,7 @@ class Trace(Stored):
 
 def judge_traces(
     traces: Sequence[Trace], measure: Callable[[TraceKind, str], str | None], *, same_node: bool
-) -> tuple[list[Difference], list[str]]:
+) -> tuple[list[Check], list[str]]:
     """What drifted: each trace measured again. Also what was not compared, as notes.
 
     `same_node`: whether this is a node of the kind that proved the environment: a login node may have another system.
@@ -45,9 +45,9 @@ def judge_traces(
         name = {"module": f"module {trace.subject}", "library": trace.subject}.get(trace.kind, trace.subject)
         if now is None:
             breaks = trace.kind in ("python", "library", "module")
-            differences.append(Difference(subject=name, reason=GONE[trace.kind], breaks=breaks, hint=AGAIN))
+            differences.append(observed("", "bad" if breaks else "note", GONE[trace.kind], name=name, hint=AGAIN))
         else:
-            differences.append(Difference(subject=name, reason=_changed(trace, now), breaks=False, hint=AGAIN))
+            differences.append(observed("", "note", _changed(trace, now), name=name, hint=AGAIN))
     notes = []
     if skipped:
         notes.append(

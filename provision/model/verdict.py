@@ -4,45 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from provision.model.check import Check
 from provision.model.stored import Stored, refuse_newer
 from provision.profile.reader import Reader
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Check(Stored):
-    """One question put to the reports, with the answer in words: what was expected and what was seen.
-
-    `name` is stable: programs may look for it. The words of `message` may change.
-    """
-
-    name: str
-    passed: bool
-    message: str
-    hint: str | None = None
-    skipped: bool = False
-    """Whether this software has no such feature, so that nothing was checked. A skipped check has passed."""
-    figure: float | None = None
-    """The number that was measured, if the check compares numbers: the largest difference from what it should be."""
-
-
-def good(name: str, message: str) -> Check:
-    """A check that has passed."""
-    return Check(name=name, passed=True, message=message)
-
-
-def bad(name: str, message: str, hint: str | None = None) -> Check:
-    """A check that has failed."""
-    return Check(name=name, passed=False, message=message, hint=hint)
-
-
-def judged(name: str, passed: object, message: str, hint: str | None = None) -> Check:
-    """A check that has passed if `passed` is true; the hint is for one that has not."""
-    return Check(name=name, passed=bool(passed), message=message, hint=None if passed else hint)
-
-
-def skipped(name: str, message: str) -> Check:
-    """A check that this software or machine cannot answer; the message says why."""
-    return Check(name=name, passed=True, message=message, skipped=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from provision.errors import Fault
 from provision.knowledge.math_libraries import REPORTED, MathLibrary, has_onednn, selecting_environ
-from provision.model.problem import Problem
 from provision.model.request import Request
 from provision.profile.arch import Arch
 from provision.profile.stack import Stack
@@ -21,7 +21,7 @@ def library_environ(arch: Arch, stack: Stack) -> tuple[tuple[str, str], ...]:
     return tuple(pair for pair in selecting if pair[0] not in own)
 
 
-def library_problems(request: Request) -> tuple[Problem, ...]:
+def library_faults(request: Request) -> tuple[Fault, ...]:
     """Why the framework of the stack cannot compute with the library that is required, if it cannot."""
     arch, stack = request.arch, request.stack
     required, framework = required_library(arch, stack), stack.framework
@@ -34,11 +34,11 @@ def library_problems(request: Request) -> tuple[Problem, ...]:
     else:
         who, where = f"the stack `{stack.name}`", f"`math` in the stack `{stack.name}`"
         hint = "set `framework.package` to `intel-tensorflow`, or remove the key `math`"
-    problem = Problem(
-        kind="mismatch",
-        subject="math",
-        message=f"{who} requires {name}, but `{framework.package}` {framework.version} computes with Eigen",
+    fault = Fault(
+        "mismatch",
+        "math",
+        f"{who} requires {name}, but `{framework.package}` {framework.version} computes with Eigen",
         evidence=(f"{where}; TensorFlow's own packages contain {name} from 2.5 on",),
         hint=hint,
     )
-    return (problem,)
+    return (fault,)

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from provision.knowledge.combinations import Combinations
 from provision.knowledge.versions import release
 from provision.launch.modules import clean_environ
+from provision.model.check import Check
 from provision.model.facts import Facts
-from provision.model.observation import Observation
 from provision.model.quoting import quote_sh
 from provision.model.surroundings import Surroundings
 from provision.planning.node_surroundings import bad, check_file_systems, check_loaded, good, note
@@ -40,7 +40,7 @@ SOURCE_OF_AVX = "TensorFlow's page of pip: wheels for x86_64 need AVX"
 
 def check_node(
     arch: Arch, stack: Stack, facts: Facts, around: Surroundings, known: Combinations, *, runs_here: bool
-) -> tuple[Observation, ...]:
+) -> tuple[Check, ...]:
     """All checks. `runs_here`: whether this machine has the arch's CPU, and not that of a login node."""
     found = [
         *_folders(arch, stack, around, facts),
@@ -56,7 +56,7 @@ def check_node(
     return tuple(found)
 
 
-def _folders(arch: Arch, stack: Stack, around: Surroundings, facts: Facts) -> Iterator[Observation]:
+def _folders(arch: Arch, stack: Stack, around: Surroundings, facts: Facts) -> Iterator[Check]:
     """The folders in which programs write: TMPDIR and the root."""
     tmp, root = around.tmp, around.root
     local = tmp.path == "/tmp" or tmp.path.startswith("/tmp/")
@@ -111,7 +111,7 @@ def _folders(arch: Arch, stack: Stack, around: Surroundings, facts: Facts) -> It
         )
 
 
-def _shell(around: Surroundings, facts: Facts) -> Iterator[Observation]:
+def _shell(around: Surroundings, facts: Facts) -> Iterator[Check]:
     """What the caller's shell has set: removed for the build, but users have it too when they load the module."""
     kept = clean_environ(around.shell)
     dropped = sorted(name for name in around.shell if name not in kept and around.shell[name])
@@ -164,7 +164,7 @@ def _shell(around: Surroundings, facts: Facts) -> Iterator[Observation]:
         )
 
 
-def _set_by_modules(arch: Arch, facts: Facts) -> Iterator[Observation]:
+def _set_by_modules(arch: Arch, facts: Facts) -> Iterator[Check]:
     """Variables that the arch's modules set, and that change what is built or imported. `build_environ` of the profile wins."""
     environ = {**facts.environ, **dict(arch.build_environ)}
     if environ.get("PYTHONHOME"):
@@ -211,7 +211,7 @@ def _set_by_modules(arch: Arch, facts: Facts) -> Iterator[Observation]:
         )
 
 
-def _home(around: Surroundings) -> Iterator[Observation]:
+def _home(around: Surroundings) -> Iterator[Check]:
     """Packages in the user's home, which hide those of an environment from programs without PYTHONNOUSERSITE."""
     critical = [name for name in around.user_packages if name.replace("-", "_") in CRITICAL]
     if critical:
@@ -223,7 +223,7 @@ def _home(around: Surroundings) -> Iterator[Observation]:
         )
 
 
-def _limits(around: Surroundings, facts: Facts, stack: Stack) -> Iterator[Observation]:
+def _limits(around: Surroundings, facts: Facts, stack: Stack) -> Iterator[Check]:
     """Limits of this node: memory, processes, shared memory."""
     shared, memory = around.shared_memory_bytes, around.available_memory_bytes
     if shared is not None and shared < SHARED_MEMORY:
@@ -249,7 +249,7 @@ def _limits(around: Surroundings, facts: Facts, stack: Stack) -> Iterator[Observ
 
 def _wheel(
     stack: Stack, facts: Facts, around: Surroundings, known: Combinations, *, runs_here: bool
-) -> Iterator[Observation]:
+) -> Iterator[Check]:
     """What TensorFlow's wheel needs of the system: glibc, and AVX."""
     row = known.of_tensorflow(stack.framework.version)
     if row is not None and around.glibc is not None and release(around.glibc) < release(row.glibc):
@@ -269,9 +269,7 @@ def _wheel(
         )
 
 
-def _toolchain(
-    arch: Arch, stack: Stack, facts: Facts, around: Surroundings, known: Combinations
-) -> Iterator[Observation]:
+def _toolchain(arch: Arch, stack: Stack, facts: Facts, around: Surroundings, known: Combinations) -> Iterator[Check]:
     """Compiler, MPI and driver against each other."""
     compiler, target = facts.compiler, facts.target_of(arch.target)
     dropped = known.dropped(target, compiler.family, compiler.version) if compiler else None
@@ -302,7 +300,7 @@ def _toolchain(
         )
 
 
-def _mpi(arch: Arch, facts: Facts, around: Surroundings) -> Iterator[Observation]:
+def _mpi(arch: Arch, facts: Facts, around: Surroundings) -> Iterator[Check]:
     """Whether one MPI is in use, and can be linked dynamically."""
     if facts.mpi is None:
         return

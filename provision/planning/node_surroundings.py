@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from provision.model.check import Check, State, observed
 from provision.model.facts import Facts
-from provision.model.observation import Observation, State
 from provision.model.surroundings import Surroundings
 from provision.profile.arch import Arch
 
@@ -18,15 +18,15 @@ OPEN_FILES = 1024
 LOCKED_BYTES = 64 * 1024**2
 
 
-def seen(state: State, check: str, message: str, *evidence: str, hint: str | None = None) -> Observation:
+def seen(state: State, check: str, message: str, *evidence: str, hint: str | None = None) -> Check:
     """What a check of the node saw, by the check's stable name."""
-    return Observation(group="node", state=state, check=check, message=message, evidence=evidence, hint=hint)
+    return observed("node", state, message, *evidence, hint=hint, name=check)
 
 
 good, note, bad = partial(seen, "good"), partial(seen, "note"), partial(seen, "bad")
 
 
-def check_file_systems(around: Surroundings) -> Iterator[Observation]:
+def check_file_systems(around: Surroundings) -> Iterator[Check]:
     """Quota, the number of files that may be made, and locks."""
     if around.over_quota:
         yield note(
@@ -54,7 +54,7 @@ def check_file_systems(around: Surroundings) -> Iterator[Observation]:
         )
 
 
-def check_loaded(arch: Arch, facts: Facts, around: Surroundings) -> Iterator[Observation]:
+def check_loaded(arch: Arch, facts: Facts, around: Surroundings) -> Iterator[Check]:
     """Limits of the user, certificates that are not there, and the stub of the driver in front of the driver."""
     if around.open_files_limit is not None and around.open_files_limit < OPEN_FILES:
         yield note(

@@ -10,18 +10,17 @@ import json
 from pathlib import PurePosixPath
 
 from provision.backends import backend_for
-from provision.errors import PlanError
+from provision.errors import PlanError, raise_faults
 from provision.model.facts import Existing, Facts, Interpreter
 from provision.model.layout import DELIVER, EnvironmentId, Layout
 from provision.model.operation import Pack
 from provision.model.plan import Plan
-from provision.model.problem import raise_problems
 from provision.model.request import Request
 from provision.planning.environment_module import modulefile
 from provision.planning.expectation import inspection
 from provision.planning.identity import environment_id, identity
-from provision.planning.math_library import library_problems
-from provision.planning.preflight import gpu_problems, image_problems
+from provision.planning.math_library import library_faults
+from provision.planning.preflight import gpu_faults, image_faults
 from provision.planning.steps import decide_steps, last_rows
 from provision.proof.proof_shape import prove_operation
 
@@ -82,10 +81,10 @@ def choose_build(first: EnvironmentId, existing: Existing, *, rebuild: bool) -> 
 
 def _refuse_missing(request: Request, facts: Facts) -> Interpreter:
     """Raise for everything that this machine lacks; return the Python that was found."""
-    raise_problems(facts.problems)
+    raise_faults(facts.faults)
     if facts.python is None:
         raise PlanError("the probes did not find Python, and gave no reason")
     if facts.gpu is None and request.arch.gpu is not None:
         raise PlanError("the probes did not find CUDA and NCCL, and gave no reason")
-    raise_problems((*gpu_problems(request, facts), *library_problems(request), *image_problems(request)))
+    raise_faults((*gpu_faults(request, facts), *library_faults(request), *image_faults(request)))
     return facts.python

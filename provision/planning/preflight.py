@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from provision.errors import ConfigError
+from provision.errors import ConfigError, Fault
 from provision.knowledge.cuda import CPU_PACKAGES, cuda_of, gpu_obstacle, same_major
 from provision.knowledge.targets import family_of, is_foreign, missing_features
 from provision.model.facts import Facts, Place
 from provision.model.plan import Plan
-from provision.model.problem import Problem
 from provision.model.quoting import quote_sh
 from provision.model.request import Request
 from provision.model.space import USUAL, Space, size_text
@@ -31,7 +30,7 @@ def refuse_runtime(site: Site) -> None:
         )
 
 
-def cpu_problem(request: Request, facts: Facts) -> Problem | None:
+def cpu_fault(request: Request, facts: Facts) -> Fault | None:
     """Why this machine's CPU cannot run what is built for the arch, if it cannot."""
     target = facts.target_of(request.arch.target)
     if request.site.scheduler.script_on == "service-node" and facts.job is not None:
@@ -42,10 +41,10 @@ def cpu_problem(request: Request, facts: Facts) -> Problem | None:
     hint = f"set `archs.{request.arch.name}.target` in `{request.site.origin}` to the CPU of the node"
     if request.site.scheduler.name != "none" and facts.job is None:
         hint = f"build on a node of the arch: `{_submit(request)}`"
-    return Problem(
-        kind="mismatch",
-        subject="cpu",
-        message=f"the CPU of `{facts.host}` cannot run what is built for `{target}`",
+    return Fault(
+        "mismatch",
+        "cpu",
+        f"the CPU of `{facts.host}` cannot run what is built for `{target}`",
         evidence=(
             *(() if foreign else (f"missing instruction sets: {' '.join(missing)}",)),
             f"its CPU: {facts.cpu.target}",
@@ -54,28 +53,28 @@ def cpu_problem(request: Request, facts: Facts) -> Problem | None:
     )
 
 
-def image_problems(request: Request) -> tuple[Problem, ...]:
+def image_faults(request: Request) -> tuple[Fault, ...]:
     """Why no image can be made of this environment, although the arch wants one."""
     arch = request.arch
     if arch.deliver != "image" or request.stack.backend == "venv":
         return ()
     return (
-        Problem(
-            kind="mismatch",
-            subject="deliver",
-            message="an environment of Spack cannot be packed into an image: its files are links into Spack's store",
+        Fault(
+            "mismatch",
+            "deliver",
+            "an environment of Spack cannot be packed into an image: its files are links into Spack's store",
             evidence=(f"`archs.{arch.name}.deliver` in `{request.site.origin}`",),
             hint='`--backend venv`, or set `deliver = "files"` for the arch',
         ),
     )
 
 
-def gpu_problems(request: Request, facts: Facts) -> tuple[Problem, ...]:
+def gpu_faults(request: Request, facts: Facts) -> tuple[Fault, ...]:
     """Why this framework cannot use the GPUs of the arch with this machine's CUDA, or why an arch without GPUs cannot use it."""
     framework, arch, stack, origin = request.stack.framework, request.arch, request.stack, request.site.origin
 
-    def mismatch(subject: str, message: str, *evidence: str, hint: str) -> tuple[Problem]:
-        return (Problem(kind="mismatch", subject=subject, message=message, evidence=evidence, hint=hint),)
+    def mismatch(subject: str, message: str, *evidence: str, hint: str) -> tuple[Fault]:
+        return (Fault("mismatch", subject, message, evidence=evidence, hint=hint),)
 
     if arch.gpu is None and stack.gpus:
         with_gpus = [f"`--arch {other.name}`" for other in request.site.archs if other.gpu]
@@ -118,7 +117,7 @@ def gpu_problems(request: Request, facts: Facts) -> tuple[Problem, ...]:
     )
 
 
-def closed_problem(request: Request, facts: Facts) -> Problem | None:
+def closed_fault(request: Request, facts: Facts) -> Fault | None:
     """Why other users could not use the environment, if they could not: Python is in a folder that is closed to them.
 
     A machine without scheduler and modules, of which no group of admins is named, may have one user only.
@@ -127,10 +126,10 @@ def closed_problem(request: Request, facts: Facts) -> Problem | None:
     shared = site.scheduler.name != "none" or site.modules.name != "none" or site.files.group
     if not facts.closed or not shared or facts.python is None:
         return None
-    return Problem(
-        kind="broken",
-        subject="python",
-        message=f"other users cannot run the Python of the environment, `{facts.python.executable}`",
+    return Fault(
+        "broken",
+        "python",
+        f"other users cannot run the Python of the environment, `{facts.python.executable}`",
         evidence=facts.closed,
         hint=f"let all users enter these folders (`chmod o+x`), or set `archs.{request.arch.name}.python` in `{site.origin}` "
         "to a Python that they can read",
@@ -146,54 +145,54 @@ def _backend(request: Request) -> str:
     return "" if request.stack.backend == "venv" else f" --backend {request.stack.backend}"
 
 
-def blockers(request: Request, facts: Facts, needed: Space = USUAL, *, installed: bool = False) -> tuple[Problem, ...]:
+def blockers(request: Request, facts: Facts, needed: Space = USUAL, *, installed: bool = False) -> tuple[Fault, ...]:
     """Why this machine cannot build the environment although it can plan it.
 
     `needed` is the space of a whole build. `installed`: its packages, the largest part, are in place from a run that stopped.
     """
-    found = [problem for problem in (cpu_problem(request, facts), closed_problem(request, facts)) if problem]
+    found = [fault for fault in (cpu_fault(request, facts), closed_fault(request, facts)) if fault]
     if request.site.scheduler.name != "none" and facts.job is None:
         name, held = request.site.scheduler.name, facts.environ.get("SLURM_JOB_ID")
         message = f"site `{request.site.name}` builds inside a {name} job, but this process is not in one"
         if held:
             message = f"you hold job {held}, but this shell runs on `{facts.host}`, not on a node of that job"
         found.append(
-            Problem(
-                kind="outside-job",
-                subject="job",
-                message=message,
+            Fault(
+                "outside-job",
+                "job",
+                message,
                 hint=f"`{_submit(request)}`" + (", or `srun --overlap --pty bash` enters that node" if held else ""),
             )
         )
-    return (*found, *place_problems(facts.place, needed, installed=installed), *store_problems(facts))
+    return (*found, *place_faults(facts.place, needed, installed=installed), *store_faults(facts))
 
 
-def store_problems(facts: Facts) -> tuple[Problem, ...]:
+def store_faults(facts: Facts) -> tuple[Fault, ...]:
     """Why Spack cannot install packages, if it cannot: another user made its store."""
     if facts.spack is None or not facts.spack.closed or not facts.place.writable:
         return ()
     return (
-        Problem(
-            kind="not-writable",
-            subject="spack",
-            message=f"Spack cannot install packages: `{facts.spack.closed}` cannot be written",
+        Fault(
+            "not-writable",
+            "spack",
+            f"Spack cannot install packages: `{facts.spack.closed}` cannot be written",
             hint=f"`ls -ld {quote_sh(facts.spack.closed)}` shows its owner; build as that user, or `export PROVISION_ROOT=…` "
             "to your own root",
         ),
     )
 
 
-def network_problems(request: Request, plan: Plan) -> tuple[Problem, ...]:
+def network_faults(request: Request, plan: Plan) -> tuple[Fault, ...]:
     """Why the nodes that build cannot get their packages, if they cannot: no network, and not everything was fetched."""
     network = request.site.network
     reach = network.login if request.site.scheduler.name == "none" else network.compute
     if reach != "no" or not plan.asks_network:
         return ()
     return (
-        Problem(
-            kind="missing",
-            subject="network",
-            message=f"the nodes of site `{request.site.name}` have no network, but not everything was fetched",
+        Fault(
+            "missing",
+            "network",
+            f"the nodes of site `{request.site.name}` have no network, but not everything was fetched",
             evidence=tuple(f"not fetched: {name}" for name in plan.not_fetched),
             hint=f"on a machine with network: `provision fetch --site {request.site.typed} --arch {request.arch.name} "
             f"--stack {request.stack.name}{_backend(request)}`",
@@ -201,15 +200,15 @@ def network_problems(request: Request, plan: Plan) -> tuple[Problem, ...]:
     )
 
 
-def place_problems(place: Place, needed: Space = USUAL, *, installed: bool = False) -> tuple[Problem, ...]:
+def place_faults(place: Place, needed: Space = USUAL, *, installed: bool = False) -> tuple[Fault, ...]:
     """Why the file system of the root cannot hold an environment that needs so much space, if it cannot."""
     elsewhere = "`export PROVISION_ROOT=…` to another file system"
     if not place.writable:
         return (
-            Problem(
-                kind="not-writable",
-                subject="root",
-                message=f"`{place.path}` cannot be written",
+            Fault(
+                "not-writable",
+                "root",
+                f"`{place.path}` cannot be written",
                 hint="`export PROVISION_ROOT=…` to a folder that you can write, or set `root` in the profile",
             ),
         )
@@ -220,10 +219,10 @@ def place_problems(place: Place, needed: Space = USUAL, *, installed: bool = Fal
     if place.free_inodes is not None and place.free_inodes < needed.files:
         lacking.append(("-i", f"{place.free_inodes:,} inodes", f"{needed.files:,}"))
     return tuple(
-        Problem(
-            kind="no-space",
-            subject="root",
-            message=f"the file system of `{place.path}` has {left} left; the build needs about {need}",
+        Fault(
+            "no-space",
+            "root",
+            f"the file system of `{place.path}` has {left} left; the build needs about {need}",
             evidence=(f"estimated from {needed.source}",),
             hint=f"`df {option} {quote_sh(place.path)}`; free some space, or {elsewhere}",
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from provision.model.verdict import Check, bad, good
+from provision.model.check import Check, bad, good
 from provision.proof.reports import Run, format_peers, format_vector, list_values, to_vector
 
 AVERAGE_TOLERANCE = 1e-5

@@ -8,8 +8,8 @@ from typing import Any
 
 from provision.knowledge.cuda import same_major
 from provision.knowledge.math_libraries import REPORTED, SELECTS, MathLibrary
+from provision.model.check import Check, good, judged
 from provision.model.operation import Expectation, ExpectedGpu
-from provision.model.verdict import Check, good, judged
 from provision.proof.reports import Report
 
 # Where an operating system keeps its libraries.

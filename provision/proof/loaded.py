@@ -5,8 +5,8 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
+from provision.model.check import Check, bad, good, judged
 from provision.model.record import Record
-from provision.model.verdict import Check, bad, good, judged
 from provision.wording import count
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from provision.model.verdict import Check, bad, skipped
+from provision.model.check import Check, bad, skipped
 from provision.proof.reports import Report, Run
 
 

@@ -6,8 +6,8 @@ import os.path
 from collections.abc import Collection, Mapping, Sequence
 
 from provision.knowledge.combinations import Combinations
+from provision.model.check import Check, good, judged, skipped
 from provision.model.shared_object import SharedObject
-from provision.model.verdict import Check, good, judged, skipped
 from provision.proof.inspection import SYSTEM, below
 
 # Patterns for grep over the disassembly, and the features of a CPU, by archspec's names, that the instruction needs: any of

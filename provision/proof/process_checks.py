@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from provision.model.verdict import Check, bad, good, judged
+from provision.model.check import Check, bad, good, judged
 from provision.proof.reports import Report, Run, distinct_hosts, list_counts, list_values, quote_error
 from provision.wording import count
 

@@ -10,8 +10,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from provision.model.check import Check
 from provision.model.operation import Prove
-from provision.model.verdict import Check, Verdict
+from provision.model.verdict import Verdict
 from provision.proof import exchange_checks as exchange
 from provision.proof import process_checks as processes
 from provision.proof import training_checks as training

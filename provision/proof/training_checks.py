@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from provision.model.verdict import Check, bad, good, judged
+from provision.model.check import Check, bad, good, judged
 from provision.proof.reports import Report, Run, format_figure, list_values
 
 SAMPLER_HINT = "torch's `DistributedSampler` must get the number of ranks, the own rank, and each epoch by `set_epoch`"

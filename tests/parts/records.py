@@ -13,13 +13,14 @@ from typing import Any
 import pytest
 
 from provision.machine.root.store import Store
+from provision.model.check import Check
 from provision.model.description import Description
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.modulefile import Modulefile
 from provision.model.proof_result import ProofResult
 from provision.model.receipt import Receipt
 from provision.model.record import Record
-from provision.model.verdict import Check, Figures, Verdict
+from provision.model.verdict import Figures, Verdict
 from provision.planning import publication as planning
 
 ENVIRONMENT = EnvironmentId("knl", "tensorflow", "2.15.1", "0123456789")

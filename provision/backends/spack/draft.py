@@ -15,7 +15,7 @@ from provision.backends.spack.repository import REPOSITORY, Sources, digest, rep
 from provision.backends.spack.routes import describe_routes
 from provision.backends.spack.shown_files import OWN
 from provision.backends.venv.wheelhouse import file_argv, not_fetched, source_name
-from provision.errors import PlanError
+from provision.errors import PlanError, raise_faults
 from provision.horovod.wheel import Build, make_build
 from provision.model.facts import Existing, Facts, SpackFacts
 from provision.model.layout import EnvironmentId, Layout
@@ -30,7 +30,6 @@ from provision.model.operation import (
     TryMpi,
     WriteFile,
 )
-from provision.model.problem import raise_problems
 from provision.model.request import Request
 from provision.proof.proof_shape import proof_shape
 
@@ -219,8 +218,8 @@ def draft(request: Request, facts: Facts, target: str) -> Draft:
     spack = facts.spack
     if spack is None:
         raise PlanError("the probes did not find Spack, and gave no reason")
-    long = program.long_store_problem(Layout(PurePosixPath(request.site.root)))
-    raise_problems([long] if long else [])
+    long = program.long_store_fault(Layout(PurePosixPath(request.site.root)))
+    raise_faults([long] if long else [])
     build = make_build(request, facts, facts.gpu if request.arch.gpu else None, target)
     sources = sources_of(request)
     shown = SpackEnvironment(

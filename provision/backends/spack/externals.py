@@ -11,11 +11,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
+from provision.errors import Fault, raise_faults
 from provision.horovod.flags import gpu_environ
 from provision.horovod.wheel import site_environ
 from provision.knowledge.targets import family_of, flags_for
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts, Place
-from provision.model.problem import Problem, raise_problems
 from provision.model.request import Request
 
 UNKNOWN_PREFIX = "/PREFIX-OF-"
@@ -75,7 +75,7 @@ def externals_here(request: Request, facts: Facts, target: str) -> tuple[Externa
         PlanError: Spack could not use one of them.
     """
     found = tuple(_externals(request, facts, target, COMMENTS))
-    raise_problems([problem for external in found if (problem := _unusable(external, request))])
+    raise_faults([fault for external in found if (fault := _unusable(external, request))])
     return found
 
 
@@ -138,23 +138,23 @@ def _externals(request: Request, facts: Facts, target: str, comments: Mapping[st
         )
 
 
-def _unusable(external: External, request: Request) -> Problem | None:
+def _unusable(external: External, request: Request) -> Fault | None:
     """Why Spack could not use an external, which it would say much later or not at all."""
     name, _, version = external.spec.partition("@")
     modules = f"`archs.{request.arch.name}.modules` in `{request.site.origin}`"
     if not VERSION.fullmatch(version):
-        return Problem(
-            kind="broken",
-            subject="external",
-            message=f"Spack cannot read `{version}` as the version of `{name}`",
+        return Fault(
+            "broken",
+            "external",
+            f"Spack cannot read `{version}` as the version of `{name}`",
             evidence=(f"external: {external.spec}", f"prefix: {external.prefix}"),
             hint=f"a version has letters, digits, `.`, `_` and `-` only; change {modules} to a module whose {name} has one",
         )
     if not PREFIX.fullmatch(external.prefix):
-        return Problem(
-            kind="broken",
-            subject="external",
-            message=f"the modules give no usable prefix for `{name}`: `{external.prefix}`",
+        return Fault(
+            "broken",
+            "external",
+            f"the modules give no usable prefix for `{name}`: `{external.prefix}`",
             evidence=tuple(f"{key}: {path}" for key, path in (*external.attributes, *external.compilers)),
             hint=f"its programs must be in a folder `PREFIX/bin` on PATH; change {modules}",
         )

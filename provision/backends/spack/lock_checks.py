@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from provision.backends.spack.externals import UNKNOWN_PREFIX
-from provision.errors import ConfigError
+from provision.errors import ConfigError, Fault
 from provision.model.operation import CheckSpackLock
-from provision.model.problem import Problem
 
 # Below a build cache, for each package a folder with a file for each build (`url_buildcache.py`, layout 3).
 SPECS = "v3/manifests/spec"
@@ -16,7 +15,7 @@ SPECS = "v3/manifests/spec"
 BUILDS_ONLY = "py-pip"
 
 
-def judge_lock(lock: Mapping[str, Any], expected: CheckSpackLock, exists: Callable[[str], bool]) -> tuple[Problem, ...]:
+def judge_lock(lock: Mapping[str, Any], expected: CheckSpackLock, exists: Callable[[str], bool]) -> tuple[Fault, ...]:
     """What is wrong with a lock; `exists` answers whether there is something at a path.
 
     Raises:
@@ -35,10 +34,10 @@ def judge_lock(lock: Mapping[str, Any], expected: CheckSpackLock, exists: Callab
             f"`{expected.path}` is not a lock of Spack", evidence=[repr(error)], hint="build again"
         ) from error
     found = [
-        Problem(
-            kind="mismatch",
-            subject="lock",
-            message=message,
+        Fault(
+            "mismatch",
+            "lock",
+            message,
             evidence=(*evidence, f"lock: {expected.path}"),
             hint="run the same command again: it solves again",
         )
@@ -87,11 +86,11 @@ def _faults(
             yield f"the external `{name}` is for `{target}`, not for `{known_target}`", why
 
 
-def _not_cached(expected: CheckSpackLock, name: str, file: str) -> Problem:
-    return Problem(
-        kind="missing",
-        subject="cache",
-        message=f"the build cache has no `{name}` for this environment",
+def _not_cached(expected: CheckSpackLock, name: str, file: str) -> Fault:
+    return Fault(
+        "missing",
+        "cache",
+        f"the build cache has no `{name}` for this environment",
         evidence=(*(f"searched: {cache}" for cache in expected.caches), f"missing: {file}"),
         hint="prove the same stack and arch with the same modules at the other root first; or run `provision spack setup` "
         "again without `--cache`, then packages are built",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provision.model.problem import Problem, raise_problems
+from provision.errors import Fault, raise_faults
 from provision.model.request import Request
 
 # The last pip that serves Python 3.7; it serves Python 3.13 too. Python 3.6, which two stacks allow, is refused.
@@ -25,12 +25,12 @@ def refuse_old_python(request: Request) -> None:
     newer = [minor for minor in stack.pythons if tuple(map(int, minor.split("."))) >= OLDEST_PYTHON]
     venv = f"`provision build --site {site.typed} --arch {arch.name} --stack {stack.name} --backend venv`"
     other = [f"`archs.{arch.name}.python` in `{site.origin}` can name a Python {newer[0]}"] if newer else []
-    raise_problems(
+    raise_faults(
         [
-            Problem(
-                kind="mismatch",
-                subject="python",
-                message=f"the backend `spack` needs Python {oldest} or newer, but arch `{arch.name}` has Python {request.minor}",
+            Fault(
+                "mismatch",
+                "python",
+                f"the backend `spack` needs Python {oldest} or newer, but arch `{arch.name}` has Python {request.minor}",
                 evidence=(f"pip {PIP_VERSION}, with which Spack installs the wheels, does not run on it",),
                 hint="; ".join([f"{venv} builds with this Python", *other]),
             )

@@ -9,9 +9,9 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from provision.backends.spack.environment_yaml import scalar
+from provision.errors import Fault
 from provision.model.facts import SpackFacts
 from provision.model.layout import Layout
-from provision.model.problem import Problem
 from provision.wording import count
 
 # Text in a library can be replaced by a shorter one only, so paths are padded: the packages fit below a longer root.
@@ -22,15 +22,15 @@ SBANG_LENGTH = 127
 BUILD_CACHE = "provision-cache"
 
 
-def long_store_problem(layout: Layout) -> Problem | None:
+def long_store_fault(layout: Layout) -> Fault | None:
     """Why Spack cannot use its store below this root, if it cannot: the path is too long."""
     left = SBANG_LENGTH - len(f"{layout.spack_store}/bin/sbang")
     if left >= 0:
         return None
-    return Problem(
-        kind="limit",
-        subject="root",
-        message=f"the path of the root is too long for Spack: by {count(-left, 'character')}",
+    return Fault(
+        "limit",
+        "root",
+        f"the path of the root is too long for Spack: by {count(-left, 'character')}",
         evidence=(f"root: {layout.root}", f"Spack's store: {layout.spack_store}"),
         hint="set `root` in the profile, or PROVISION_ROOT, to a shorter path",
     )

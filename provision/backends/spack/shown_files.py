@@ -8,9 +8,9 @@ from provision.backends.spack.environment_yaml import SpackEnvironment, write_ya
 from provision.backends.spack.externals import External, externals_here, externals_of_profile
 from provision.backends.spack.repository import REPOSITORY, repository_files, sources_of
 from provision.backends.spack.source_route import source_yaml
+from provision.errors import raise_faults
 from provision.horovod.wheel import make_build
 from provision.model.facts import Facts
-from provision.model.problem import raise_problems
 from provision.model.request import Request
 
 # The repository of one environment beside its spack.yaml, and that of all environments beside the folders of the sites.
@@ -32,7 +32,7 @@ def shown_here(request: Request, facts: Facts, route: str = "wheels") -> SpackEn
     Raises:
         PlanError: there is no Python, compiler or MPI, the Python is too old, or the lock does not pin what the stack names.
     """
-    raise_problems(facts.problems)
+    raise_faults(facts.faults)
     target = facts.target_of(request.arch.target)
     # What it raises: there is no compiler or MPI.
     make_build(request, facts, facts.gpu if request.arch.gpu else None, target)

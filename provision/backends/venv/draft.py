@@ -8,11 +8,11 @@ from functools import partial
 from provision.backends.backend import Construction, Draft, draft_of
 from provision.backends.venv.recipe import Recipe, rows
 from provision.backends.venv.wheelhouse import not_fetched
+from provision.errors import Fault, raise_faults
 from provision.horovod.wheel import Build, make_build, site_environ
 from provision.knowledge.versions import release
 from provision.model.facts import Existing, Facts
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.problem import Problem, raise_problems
 from provision.model.request import Request
 
 
@@ -75,12 +75,12 @@ def _refuse_old_pip(facts: Facts) -> None:
     """
     python = facts.python
     if python and facts.uv is None and python.own_venv and release(python.version) < (3, 7):
-        raise_problems(
+        raise_faults(
             [
-                Problem(
-                    kind="missing",
-                    subject="uv",
-                    message=f"there is no `uv`, and the pip of Python {python.version} cannot install today's packages",
+                Fault(
+                    "missing",
+                    "uv",
+                    f"there is no `uv`, and the pip of Python {python.version} cannot install today's packages",
                     evidence=(f"Python: {python.executable}",),
                     hint="`pip install uv` into the environment of provision, then run the same command again",
                 )

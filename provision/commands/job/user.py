@@ -13,7 +13,7 @@ from provision.commands.shared.environments import arch_below
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import command_line
 from provision.commands.shared.target import make_target
-from provision.errors import CommandError, ConfigError
+from provision.errors import CommandError, ConfigError, raise_faults
 from provision.jobs.arguments import split_arguments
 from provision.jobs.by_hand import get_environment
 from provision.jobs.on_cluster import is_cluster_of, misfits
@@ -27,7 +27,6 @@ from provision.machine.probes.ask_scheduler import cluster
 from provision.machine.programs.shell import absolute, expand_variables
 from provision.machine.submission.render_jobs import render_user_script
 from provision.machine.terminal.console import say
-from provision.model.problem import raise_problems
 from provision.profile.container import Runtime
 
 # Options that are not simply the field of the same name of a `UserJob`.
@@ -125,11 +124,11 @@ def _compare_with_cluster(scripts: Sequence[Script], *, submit: bool) -> None:
         return
     if not is_cluster_of((*(queue.name for queue in arch.queues), *filter(None, [arch.job.partition])), there):
         return
-    problems = tuple(dict.fromkeys(problem for script in scripts for problem in misfits(script.batch, there)))
+    faults = tuple(dict.fromkeys(fault for script in scripts for fault in misfits(script.batch, there)))
     if submit:
-        raise_problems(problems, ConfigError, "refused-by-site")
-    for problem in problems:
-        say(f"note: {problem.message} ({'; '.join(problem.evidence)}); {problem.hint}")
+        raise_faults(faults, ConfigError, "refused-by-site")
+    for fault in faults:
+        say(f"note: {fault.message} ({'; '.join(fault.evidence)}); {fault.hint}")
 
 
 def _check_sweep(args: argparse.Namespace) -> None:

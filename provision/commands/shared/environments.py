@@ -33,8 +33,8 @@ def store_of(site: Site, *, lenient: bool = False) -> Store:
 def read_store(site: Site, *, lenient: bool = False) -> Store:
     """The store below the site's root. Warns if others than its admins may write it."""
     store = store_of(site, lenient=lenient)
-    for problem in store.shared.admins.problems():
-        say(f"warning: {problem.message}; {problem.hint}")
+    for fault in store.shared.admins.faults():
+        say(f"warning: {fault.message}; {fault.hint}")
     return store
 
 

@@ -10,12 +10,12 @@ from provision.machine.configuration import shipped
 from provision.machine.files.tables import read_advisories
 from provision.machine.probes.installed_packages import installed_versions
 from provision.machine.root.store import Store
-from provision.model.condition import Difference
+from provision.model.check import Check
 from provision.model.layout import EnvironmentId
 from provision.planning.newer_than_build import newer_advisories, newer_lock
 
 
-def newer_than_build(store: Store, env: EnvironmentId) -> list[Difference]:
+def newer_than_build(store: Store, env: EnvironmentId) -> list[Check]:
     """The differences; none for an environment that users do not load: it is kept for going back, and not to be newest."""
     if store.pointers().get(env.pointer) != str(env):
         return []

@@ -13,7 +13,7 @@ from provision.commands.shared.hints import complete_error
 from provision.commands.shared.order import Order, built_outcome, command_to_use, is_installed, show_plan
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target
-from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, ProvisionError, StoreError
+from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, ProvisionError, StoreError, raise_faults
 from provision.jobs.build_job import BuildScript, build_script
 from provision.machine.sharing.claims import describe_holder
 from provision.machine.submission.render_jobs import render_build_job
@@ -21,8 +21,7 @@ from provision.machine.submission.submit import queued, remove_left_settings, su
 from provision.machine.terminal.console import say
 from provision.model.layout import EnvironmentId
 from provision.model.plan import Plan
-from provision.model.problem import raise_problems
-from provision.planning.preflight import network_problems, place_problems
+from provision.planning.preflight import network_faults, place_faults
 from provision.schedulers.status import JobStatus
 
 
@@ -48,8 +47,8 @@ def prepare_job(order: Order) -> Prepared:
     plan = target.plan(request, facts)
     if plan.done:
         return Prepared(target=target, plan=plan, job=None, done=order.nothing_to_do)
-    space = place_problems(facts.place, target.needed(request), installed=is_installed(plan))
-    raise_problems((*space, *network_problems(request, plan)))
+    space = place_faults(facts.place, target.needed(request), installed=is_installed(plan))
+    raise_faults((*space, *network_faults(request, plan)))
     _refuse_second(target, plan, order.site)
     job = render_build_job(build_script(request, plan, submitter(target.store), order.account, submitted=True))
     _refuse_queued(job, plan, order.site)

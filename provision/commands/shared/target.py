@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from provision.commands.shared.environments import read_store
 from provision.commands.shared.offer import choose_stack
 from provision.commands.shared.open_advisories import advisories_line
+from provision.errors import raise_faults
 from provision.knowledge.targets import require_known_target
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import is_file
@@ -16,7 +17,6 @@ from provision.machine.root.store import Store
 from provision.model.estimate import backend_of, expected_seconds
 from provision.model.facts import Facts
 from provision.model.plan import Plan
-from provision.model.problem import raise_problems
 from provision.model.request import Request
 from provision.model.space import Space
 from provision.profile.arch import Arch
@@ -86,8 +86,8 @@ class Target:
         from provision.planning.preflight import refuse_runtime
 
         refuse_runtime(self.site)
-        raise_problems(facts.problems)
-        assert facts.python is not None  # a problem says so otherwise
+        raise_faults(facts.faults)
+        assert facts.python is not None  # a fault says so otherwise
         return self.request_for(facts.python.minor)
 
     def request_for(self, minor: str) -> Request:

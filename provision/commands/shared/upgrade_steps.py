@@ -39,7 +39,7 @@ class Part:
     @property
     def python(self) -> Interpreter:
         """The Python that the arch gets."""
-        assert self.facts.python is not None  # a problem says so otherwise
+        assert self.facts.python is not None  # a fault says so otherwise
         return self.facts.python
 
 

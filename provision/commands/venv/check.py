@@ -13,8 +13,8 @@ from provision.machine.configuration import shipped
 from provision.machine.install import make_own_venv
 from provision.machine.probes.provided import provided_python
 from provision.machine.programs.shell import absolute, environ
+from provision.model.check import Check
 from provision.model.own_venv import Contents, judge_venv
-from provision.model.verdict import Check
 
 
 def check_venv(folder: Path) -> tuple[Contents, tuple[Check, ...]]:

@@ -15,11 +15,11 @@ from provision.knowledge.versions import release
 from provision.machine.files.tables import read_combinations
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import which
+from provision.model.check import Check, skipped
 from provision.model.operation import Inspect
 from provision.model.plan import Plan
 from provision.model.quoting import bash
 from provision.model.shared_object import SharedObject
-from provision.model.verdict import Check, skipped
 from provision.proof.object_checks import FEATURE_OF, judge_objects
 from provision.proof.reports import Report
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from provision.backends.spack.lock_checks import judge_lock
-from provision.errors import ConfigError, ProvisionError
+from provision.errors import ConfigError, ProvisionError, raise_faults
 from provision.knowledge.index_settings import is_index_setting
 from provision.launch.launchers import launch_argv, select_rank_environ
 from provision.machine.files.disk import read_given, write
@@ -19,7 +19,6 @@ from provision.machine.programs.installer_environ import installer_environ
 from provision.machine.programs.run import capture, stream
 from provision.model.event import Event, Listener
 from provision.model.operation import CheckSpackLock, RunSpack, TryMpi
-from provision.model.problem import raise_problems
 
 TRY_LIMIT_S = 120
 # Each rank prints one line; the sum is right only if all ranks see each other.
@@ -87,7 +86,7 @@ def check_lock(expected: CheckSpackLock) -> None:
             f"`{expected.path}` is not a lock of Spack", evidence=[str(error)], hint="build again", kind="invalid-file"
         ) from error
     # Judged again before an install: spack.yaml may have been edited, or solved again, since then.
-    raise_problems(judge_lock(lock, expected, lambda path: Path(path).exists()), ProvisionError, "inspection")
+    raise_faults(judge_lock(lock, expected, lambda path: Path(path).exists()), ProvisionError, "inspection")
 
 
 def try_mpi(mpi: TryMpi, environ: Mapping[str, str], log: Path) -> None:

@@ -12,9 +12,9 @@ from provision.errors import CommandError
 from provision.machine.programs.failed_program import diagnose
 from provision.machine.programs.installer_environ import installer_environ
 from provision.machine.programs.run import capture
+from provision.model.check import Check, observed
 from provision.model.facts import Facts
 from provision.model.lock import Lock
-from provision.model.observation import Observation
 
 TIME_LIMIT_S = 30
 # One question, and the answer at once: a build tries again, the doctor does not.
@@ -31,7 +31,7 @@ REFUSED = re.compile(
 )
 
 
-def ask_index(facts: Facts, lock: Lock, proxies: Mapping[str, str]) -> Observation | None:
+def ask_index(facts: Facts, lock: Lock, proxies: Mapping[str, str]) -> Check | None:
     """What the index answered; None if there is no Python to install for. `proxies` are those of the profile."""
     if facts.python is None:
         return None
@@ -61,20 +61,18 @@ def ask_index(facts: Facts, lock: Lock, proxies: Mapping[str, str]) -> Observati
         except CommandError as error:
             return _bad(pin.name, error.message, error.evidence, None)
         if done.returncode == 0:
-            return Observation(
-                group="index", state="good", message=f"the package index answers: it has {pin.name} {pin.version}"
-            )
+            return observed("index", "good", f"the package index answers: it has {pin.name} {pin.version}")
         lines = [*done.stdout.splitlines(), *done.stderr.splitlines()]
         diagnosis = diagnose([*lines, *hidden_answers(argv, environ, lines)])
     return _bad(pin.name, diagnosis.cause or "it ended with an error", diagnosis.evidence, diagnosis.hint)
 
 
-def _bad(name: str, cause: str, evidence: Sequence[str], hint: str | None) -> Observation:
-    return Observation(
-        group="index",
-        state="bad",
-        message=f"the package index does not give `{name}`: {cause}",
-        evidence=tuple(evidence),
+def _bad(name: str, cause: str, evidence: Sequence[str], hint: str | None) -> Check:
+    return observed(
+        "index",
+        "bad",
+        f"the package index does not give `{name}`: {cause}",
+        *evidence,
         hint=hint
         or "`provision fetch` shows the same; index, proxy and certificate come from `pip.conf`, `uv.toml` or variables",
     )

@@ -27,7 +27,7 @@ def offer_here(site: Site, arch: Arch, minors: tuple[str, ...]) -> Offer:
     """What this machine offers with the arch's modules loaded; `minors` are the Pythons that are looked for."""
     probes = Probes(site, arch)
     environ = probes.environment()
-    if probes.problems:  # the modules cannot be loaded here, so this is not a node of the site, or the profile is wrong
+    if probes.faults:  # the modules cannot be loaded here, so this is not a node of the site, or the profile is wrong
         return offer_of_profile(arch)
     named = interpreter_at(arch.python, environ) if arch.python else None
     pythons = [named.minor] if named else []

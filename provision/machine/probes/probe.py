@@ -1,6 +1,6 @@
 """Probe this machine for facts: each probe runs a program, and a pure parser reads its output.
 
-A probe does not raise an error if something is missing. It reports a problem with its fix, so that one run lists everything
+A probe does not raise an error if something is missing. It reports a fault with its fix, so that one run lists everything
 that is missing.
 """
 
@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from provision.errors import CommandError
+from provision.errors import CommandError, Fault
 from provision.knowledge.versions import release
 from provision.launch.modules import FAILED_MODULE, failed_module, load_script
 from provision.launch.program_path import steady_part
@@ -26,7 +26,6 @@ from provision.machine.probes.probe_gpu import Gpus, MissingError
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import find_program
 from provision.model.facts import CompilerFacts, Cpu, GpuFacts, Interpreter, MpiFacts
-from provision.model.problem import Problem
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import Stack
@@ -44,16 +43,16 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class Probes:
-    """The probes of one arch, which collect problems."""
+    """The probes of one arch, which collect faults."""
 
     site: Site
     arch: Arch
-    problems: list[Problem] = field(default_factory=list)
+    faults: list[Fault] = field(default_factory=list)
     key: str = "modules"
     """The key of the arch that names its modules: those of a build, or `provided`."""
 
     def environment(self) -> dict[str, str]:
-        """The cleaned environment with the arch's modules loaded; a module that cannot be loaded is a problem."""
+        """The cleaned environment with the arch's modules loaded; a module that cannot be loaded is a fault."""
         clean = unloaded(self.site.modules)
         if self.site.modules.name == "none":
             return clean
@@ -84,21 +83,15 @@ class Probes:
             ) from error
 
     def ask(self, subject: str, hint: str, probe: Callable[[], T]) -> T | None:
-        """The answer of a probe; None if something is missing, which is a problem. `hint` is for a program that does not run."""
+        """The answer of a probe; None if something is missing, which is a fault. `hint` is for a program that does not run."""
         try:
             return probe()
         except CommandError as error:
             missing = MissingError("broken", error.message, hint, error.evidence)
         except MissingError as error:
             missing = error
-        self.problems.append(
-            Problem(
-                kind=missing.kind,
-                subject=subject,
-                message=missing.message,
-                hint=missing.hint,
-                evidence=tuple(missing.evidence),
-            )
+        self.faults.append(
+            Fault(missing.kind, subject, missing.message, hint=missing.hint, evidence=tuple(missing.evidence))
         )
         return None
 
@@ -139,7 +132,7 @@ class Probes:
             message = "there is no `mksquashfs` on this machine, which makes the image of an environment"
             where = f"`archs.{self.arch.name}.deliver` in `{self.site.origin}`"
             hint = f'install squashfs-tools, or set {where} to "files"'
-            self.problems.append(Problem(kind="missing", subject="mksquashfs", message=message, hint=hint))
+            self.faults.append(Fault("missing", "mksquashfs", message, hint=hint))
 
     def compiler(self, environ: Mapping[str, str]) -> CompilerFacts | None:
         """The C++ compiler, if it exists and works on a small input."""
@@ -201,7 +194,7 @@ class Probes:
     def gpu(
         self, environ: Mapping[str, str], compiler: CompilerFacts | None, *, compiles: bool = True
     ) -> GpuFacts | None:
-        """CUDA and NCCL, or only CUDA if nothing is compiled; None for a CPU arch. Each missing part is one problem."""
+        """CUDA and NCCL, or only CUDA if nothing is compiled; None for a CPU arch. Each missing part is one fault."""
         if self.arch.gpu is None:
             return None
         gpus = Gpus(arch=self.arch, gpu=self.arch.gpu, origin=self.site.origin, environ=environ)

@@ -11,12 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from provision.errors import CommandError
+from provision.errors import CommandError, FaultKind
 from provision.machine.files.disk import is_file
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import find_program
 from provision.model.facts import CompilerFacts, GpuFacts
-from provision.model.problem import ProblemKind
 from provision.profile.arch import Arch
 from provision.profile.gpu import Gpu
 
@@ -32,9 +31,9 @@ VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 class MissingError(Exception):
-    """Something that a probe needs and does not find; `Probes.ask` makes a problem of it."""
+    """Something that a probe needs and does not find; `Probes.ask` makes a fault of it."""
 
-    def __init__(self, kind: ProblemKind, message: str, hint: str, evidence: Sequence[str]) -> None:
+    def __init__(self, kind: FaultKind, message: str, hint: str, evidence: Sequence[str]) -> None:
         super().__init__(message)
         self.kind, self.message, self.hint, self.evidence = kind, message, hint, evidence
 

@@ -8,8 +8,9 @@ import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from provision.errors import PlanError
+from provision.errors import Fault, PlanError, raise_faults
 from provision.jobs.containers import image_path, pull_command
 from provision.knowledge.images import DOCKER
 from provision.machine.files.disk import exists
@@ -17,13 +18,13 @@ from provision.machine.probes.loaded_modules import as_here
 from provision.machine.probes.probe import Probes
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import expand_home, expand_variables
+from provision.model.check import Check, State, observed
 from provision.model.lock import normalized
-from provision.model.observation import Observation, State
-from provision.model.problem import Problem, raise_problems
 from provision.profile.arch import Arch
 from provision.profile.container import Container
 from provision.profile.site import Site
 
+_seen = partial(observed, "container")
 # Printed by the Python of modules: its version, its prefix, the folders on its path that have packages, and the packages. It
 # runs on Python 3.6 too, which has pkg_resources only.
 PACKAGES = """
@@ -50,11 +51,11 @@ def _probes(site: Site, arch: Arch) -> Probes:
     return Probes(here, dataclasses.replace(arch, modules=arch.provided, unload=arch.provided_unload), key="provided")
 
 
-def provided_problems(site: Site, arch: Arch) -> tuple[Problem, ...]:
+def provided_faults(site: Site, arch: Arch) -> tuple[Fault, ...]:
     """The modules of `provided` that cannot be loaded here; jobs with `--runtime modules` load them."""
     probes = _probes(site, arch)
     probes.environment()
-    return tuple(probes.problems)
+    return tuple(probes.faults)
 
 
 def provided_environment(site: Site, arch: Arch) -> dict[str, str]:
@@ -65,7 +66,7 @@ def provided_environment(site: Site, arch: Arch) -> dict[str, str]:
     """
     probes = _probes(site, arch)
     environ = probes.environment()
-    raise_problems(probes.problems)
+    raise_faults(probes.faults)
     return environ
 
 
@@ -115,7 +116,7 @@ def provided_python(site: Site, arch: Arch) -> ProvidedPython:
     )
 
 
-def look_at_container(site: Site) -> tuple[Observation, ...]:
+def look_at_container(site: Site) -> tuple[Check, ...]:
     """The program, the image, the overlay and the templates of overlays of a site's containers: which are on this machine.
 
     What belongs to a user (its path has a variable, or it is pulled from a registry) stops no build and no other user: it is a
@@ -142,7 +143,7 @@ def look_at_container(site: Site) -> tuple[Observation, ...]:
     return tuple(seen)
 
 
-def _program(container: Container, origin: str, state: State) -> Observation:
+def _program(container: Container, origin: str, state: State) -> Check:
     """Whether the program that runs containers is on PATH, or comes with a module, which jobs check."""
     program = container.command
     if container.module is not None:
@@ -152,18 +153,14 @@ def _program(container: Container, origin: str, state: State) -> Observation:
     if shutil.which(program) is not None:
         return _seen("good", f"program `{program}` is on PATH")
     hint = f'set `container.module = "{program}"` in `{origin}` if a module provides it'
-    return _seen(state, f"program `{program}` is not on PATH", hint)
+    return _seen(state, f"program `{program}` is not on PATH", hint=hint)
 
 
-def _file(what: str, path: str, state: State, hint: str) -> Observation:
+def _file(what: str, path: str, state: State, hint: str) -> Check:
     """Whether this file is here. A path with a variable that this shell does not have cannot be checked."""
     here = expand_variables(expand_home(path))
     if "$" in here:
         return _seen("note", f"{what} `{path}` was not checked: a variable in it is not set in this shell")
     if exists(here):
         return _seen("good", f"{what} `{here}` exists")
-    return _seen("note" if "$" in path else state, f"{what} `{here}` does not exist", hint)
-
-
-def _seen(state: State, message: str, hint: str | None = None) -> Observation:
-    return Observation(group="container", state=state, message=message, hint=hint)
+    return _seen("note" if "$" in path else state, f"{what} `{here}` does not exist", hint=hint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TypeVar
@@ -22,31 +22,17 @@ KNOWN = Path(__file__).resolve().parents[2] / "explain" / "known"
 REPEATED = ("error-with-hint", "reported-error", "reported-complaint")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
-    """What the output of a program means: the lines that look like errors, and the known failure, if it is one."""
-
-    evidence: tuple[str, ...]
-    id: str | None = None
-    cause: str | None = None
-    hint: str | None = None
-
-
 @cache
 def known_failures() -> Known:
     """All known failures: every file in the folder `explain/known/`."""
     return Known(path.read_text(encoding="utf-8") for path in sorted(KNOWN.glob("*.txt")))
 
 
-def diagnose(lines: Sequence[str]) -> Diagnosis:
+def diagnose(lines: Sequence[str]) -> Explanation:
     """What these lines of the output of a program that failed mean."""
-    text = "\n".join(lines).encode("utf-8", "replace")
-    explanation = explain_log([text], failed=True)
-    evidence = tuple(line for _, line in explanation.lines)
+    explanation = explain_log(["\n".join(lines).encode("utf-8", "replace")], failed=True)
     known = explanation.known
-    if known is None or known.entry.id in REPEATED:
-        return Diagnosis(evidence=evidence)
-    return Diagnosis(evidence=evidence, id=known.entry.id, cause=known.cause, hint=known.hint)
+    return replace(explanation, verdict="unknown") if known and known.entry.id in REPEATED else explanation
 
 
 def explain_log(blocks: Iterable[bytes], *, failed: bool = False) -> Explanation:

@@ -22,7 +22,8 @@ from provision.machine.probes.traces import measure_trace
 from provision.machine.root.spack import uninstall_command
 from provision.machine.root.store import Store
 from provision.machine.sharing.claims import utc_now
-from provision.model.condition import Difference, Examination, remembered_reason
+from provision.model.check import Check, observed
+from provision.model.condition import Examination, remembered_reason
 from provision.model.layout import IMAGES, EnvironmentId
 from provision.model.manifest import FILES, HEAD, LINK, FileEntry, ManifestHead, is_bytecode_of, read_files
 from provision.model.record import Record
@@ -135,11 +136,11 @@ def _read_head(store: Store, env: EnvironmentId, record: Record | None) -> tuple
 def examine(store: Store, env: EnvironmentId, *, hashes: bool) -> Examination:
     """What differs of an environment that passed its proof: files, records, and the machine."""
     notes: list[str] = []
-    found: list[Difference] = []
+    found: list[Check] = []
     folder = store.layout.records_folder(env)
 
     def differs(name: str, reason: str) -> None:
-        found.append(Difference(subject=f"{folder}/{name}", reason=reason, hint=REBUILD))
+        found.append(observed("", "bad", reason, name=f"{folder}/{name}", hint=REBUILD))
 
     record = None
     try:
@@ -186,7 +187,7 @@ def _differing(folder: Path, expected_hashes: Mapping[str, str]) -> Iterator[tup
             yield name, "it is missing" if isinstance(error, FileNotFoundError) else str(error.strerror)
 
 
-def _files(store: Store, env: EnvironmentId, head: ManifestHead, *, hashes: bool) -> Iterator[Difference]:
+def _files(store: Store, env: EnvironmentId, head: ManifestHead, *, hashes: bool) -> Iterator[Check]:
     """What differs of the files of the prefix."""
     prefix = Path(store.layout.prefix(env))
     text = store.shared.read(prefix / ".provision" / FILES, limit=MOST_TEXT)
@@ -212,7 +213,7 @@ def _files(store: Store, env: EnvironmentId, head: ManifestHead, *, hashes: bool
     for path, reason in sorted(changed.items()):
         package = expected[path].package if path in expected else ""
         hint = _of_store(store, prefix, path) if path.startswith("/") else REBUILD
-        yield Difference(subject=path, reason=reason, package=package, hint=hint)
+        yield observed(package, "bad", reason, name=path, hint=hint)
 
 
 def _of_store(store: Store, prefix: Path, path: str) -> str:

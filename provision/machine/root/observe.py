@@ -32,10 +32,10 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
     """All facts that planning needs."""
     probes = Probes(site, arch)
     environ = probes.environment()
-    broken = bool(probes.problems)
+    broken = bool(probes.faults)
     probes.packer(environ)
     our_folder = Path(sys.executable).parent
-    # If the modules cannot be loaded, problems with Python, compiler and MPI would only repeat that.
+    # If the modules cannot be loaded, faults with Python, compiler and MPI would only repeat that.
     python = None if broken else probes.python(stack, environ)
     # Without Horovod nothing is compiled, so the compiler and MPI may be missing.
     compiler = None if broken or stack.horovod is None else probes.compiler(environ)
@@ -58,7 +58,7 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
         uv=None if os.environ.get("PROVISION_INSTALLER") == "pip" else uv,
         cores=len(os.sched_getaffinity(0)),
         place=store.place(),
-        problems=tuple(probes.problems),
+        faults=tuple(probes.faults),
         closed=closed_python(python.executable, str(store.root)) if python else (),
         environ=environ,
     )

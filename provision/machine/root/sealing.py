@@ -23,13 +23,13 @@ from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.machine.root.bill_of_materials import write_bill
 from provision.machine.root.store import Store
 from provision.machine.sharing.claims import utc_now
+from provision.model.check import Check
 from provision.model.description import Description
 from provision.model.layout import KINDS, EnvironmentId, modulefile_path
 from provision.model.manifest import FILES, HEAD, ManifestHead, write_files
 from provision.model.modulefile import Modulefile
 from provision.model.proof_result import ProofResult
 from provision.model.record import Record
-from provision.model.verdict import Check
 from provision.schedulers import job_here
 
 # Records that a later run changes, or that were not made by the build. Images have their hashes beside them.

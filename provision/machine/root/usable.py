@@ -6,7 +6,6 @@ It starts at the pointers and the modulefiles, not at the records: what was purg
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import ProvisionError
@@ -15,6 +14,7 @@ from provision.machine.programs.shell import environ
 from provision.machine.root.checking import glance
 from provision.machine.root.generations import ABOUT
 from provision.machine.root.store import Store
+from provision.model.check import Check, observed
 from provision.model.layout import KINDS, EnvironmentId
 from provision.model.record import Record
 
@@ -23,24 +23,10 @@ ILLEGAL_INSTRUCTION = -4
 START_S = 60.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unusable:
-    """A module that does not lead to what passed its proof, or a file of what users load that is damaged."""
-
-    subject: str
-    """`module knl/tensorflow/2.15.1`, or a path."""
-    reason: str
-    hint: str
-    environment: str | None = None
-
-    @property
-    def line(self) -> str:
-        """All of it as one line."""
-        return f"{self.subject}: {self.reason}; {self.hint}"
-
-
-def unusable(store: Store, arch: str | None = None, only: EnvironmentId | None = None) -> list[Unusable]:
+def unusable(store: Store, arch: str | None = None, only: EnvironmentId | None = None) -> list[Check]:
     """What users of one arch, or of all, can load but does not lead to what passed its proof. Starts each Python once.
+
+    Each module, or file of what users load, is the name of a failed check, and its environment the group.
 
     `only`: of the modules the one of this environment.
     """
@@ -48,7 +34,7 @@ def unusable(store: Store, arch: str | None = None, only: EnvironmentId | None =
     return [found for one in archs for found in _of_arch(store, one, only)]
 
 
-def _of_arch(store: Store, arch: str, only: EnvironmentId | None) -> Iterator[Unusable]:
+def _of_arch(store: Store, arch: str, only: EnvironmentId | None) -> Iterator[Check]:
     generations = store.generations
     pointer, back = generations.pointer(arch), f"`provision rollback --arch {arch}` goes back to one that is there"
     modules = generations.modules_in(pointer)
@@ -61,15 +47,15 @@ def _of_arch(store: Store, arch: str, only: EnvironmentId | None) -> Iterator[Un
         module = "/".join(path.parts[-2:]).removesuffix(".lua")
         again = f"`provision publish {modules[module]}` writes it again" if module in modules else back
         if is_meant(module) or path in (pointer, pointer / ABOUT):
-            yield Unusable(subject=str(path), reason=reason, hint=again, environment=modules.get(module))
+            yield observed(modules.get(module, ""), "bad", reason, hint=again, name=str(path))
     for module in filter(is_meant, sorted(modulefiles(pointer) - modules.keys())):
         reason = "no file says to which environment it leads"
-        yield Unusable(subject=f"module {arch}/{module}", reason=reason, hint=back)
+        yield observed("", "bad", reason, hint=back, name=f"module {arch}/{module}")
     for module, environment in modules.items():
         why = _why_unusable(store, environment) if is_meant(module) else None
         if why is not None:
             hint = "`provision rollback` goes back, `provision build` builds another one beside it"
-            yield Unusable(subject=f"module {arch}/{module}", reason=why, hint=hint, environment=environment)
+            yield observed(environment, "bad", why, hint=hint, name=f"module {arch}/{module}")
 
 
 def modulefiles(pointer: Path) -> set[str]:

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from provision.errors import StoreError
+from provision.errors import Fault, StoreError, raise_faults
 from provision.machine.files import beneath
 from provision.machine.files.disk import JSON, MOST_JSON, disk_errors, json_object, record_error
 from provision.machine.files.trusted_files import read_regular
@@ -35,7 +35,6 @@ from provision.machine.files.who_may_write import (
     user_name,
 )
 from provision.model.layout import Layout
-from provision.model.problem import Problem, raise_problems
 from provision.model.quoting import bash
 from provision.model.sharing import Sharing
 from provision.model.trust import ROOT, OwnedPath, Stranger, find_strangers
@@ -58,14 +57,12 @@ class Admins:
     root: Path
     sharing: Sharing
 
-    def problems(self) -> list[Problem]:
+    def faults(self) -> list[Fault]:
         """Why verbs that write refuse this root: others than its admins may write it, or everybody a folder that contains it."""
-        return self._problems(
-            [one for one in self._of_root() if not self._is_above(one.entry) or one.kind == "everyone"]
-        )
+        return self._faults([one for one in self._of_root() if not self._is_above(one.entry) or one.kind == "everyone"])
 
-    def notes(self) -> list[Problem]:
-        """Notes for an admin, in addition to `problems`: who may write folders below the root, or one that contains it.
+    def notes(self) -> list[Fault]:
+        """Notes for an admin, in addition to `faults`: who may write folders below the root, or one that contains it.
 
         Raises:
             StoreError: there is no such group, or the one who runs this is not a member.
@@ -79,26 +76,26 @@ class Admins:
                     entry = entry_of(folder)
                     strangers += self._strangers(entry)
                     sticky += [folder] if entry.mode & stat.S_ISVTX else []
-        notes = self._problems(strangers)
+        notes = self._faults(strangers)
         if sticky:  # of an older version
             message = (
                 f"in {count(len(sticky), 'folder')} below `{self.root}` admins cannot remove what other admins wrote"
             )
             hint = f"as root: `{bash('find %s -type d -perm -1000 -exec chmod -t {} +', str(self.root))}`"
-            notes.append(Problem(kind="name", subject="admins", message=message, evidence=(sticky[0],), hint=hint))
+            notes.append(Fault("name", "admins", message, evidence=(sticky[0],), hint=hint))
         if self.sharing.admins:
             message = f"`files.admins` in `{self.sharing.origin}` has no effect: all members of the group of the root are admins"
             hint = "remove the key, and remove from the group who is not an admin"
-            notes.append(Problem(kind="name", subject="admins", message=message, hint=hint))
+            notes.append(Fault("name", "admins", message, hint=hint))
         return notes
 
-    def problems_of(self, folder: OwnedPath) -> list[Problem]:
+    def faults_of(self, folder: OwnedPath) -> list[Fault]:
         """Who may write a folder below the root, and is no admin.
 
         Raises:
             OSError: the root does not exist.
         """
-        return self._problems(self._strangers(folder))
+        return self._faults(self._strangers(folder))
 
     def _of_root(self) -> list[Stranger]:
         """Who may write the root, or replace it in a folder that contains it, and is no admin; nobody if it does not exist."""
@@ -121,9 +118,9 @@ class Admins:
         """Whether this is a folder that contains the root, or a link to it."""
         return not Path(entry.path).is_relative_to(self.root.resolve())
 
-    def _problems(self, strangers: Sequence[Stranger]) -> list[Problem]:
-        """One problem for each entry that strangers may write."""
-        problems = []
+    def _faults(self, strangers: Sequence[Stranger]) -> list[Fault]:
+        """One fault for each entry that strangers may write."""
+        faults = []
         for entry in dict.fromkeys(stranger.entry for stranger in strangers):
             found = [stranger for stranger in strangers if stranger.entry == entry]
             above, hint = self._is_above(entry), repair_hint(found)
@@ -131,17 +128,17 @@ class Admins:
                 hint = f"as root: `{bash('chown -h %s %s', user_name(self.root.stat().st_uid), entry.path)}`"
             elif found[-1].kind == "group" and found[-1].number == entry.group and not above:
                 hint += f"; or, if its members are the admins: `{bash('chmod g+ws %s', entry.path)}`"
-            problems.append(
-                Problem(
-                    kind="untrusted",
-                    subject="admins",
-                    message=f"{' and '.join(map(name_of, found))} {'owns' if found[0].owns else 'may write'} `{entry.path}`"
+            faults.append(
+                Fault(
+                    "untrusted",
+                    "admins",
+                    f"{' and '.join(map(name_of, found))} {'owns' if found[0].owns else 'may write'} `{entry.path}`"
                     + (f", which contains the root `{self.root}`" if above else ""),
                     evidence=(*describe(found), f"admins of the root: {self.names}"),
                     hint=hint,
                 )
             )
-        return problems
+        return faults
 
     def _number(self) -> int | None:
         """The group of the admins: that of the profile, or else the one that the owner of the root gave it to.
@@ -270,12 +267,12 @@ class SharedRoot:
             with contextlib.suppress(FileExistsError):
                 self.root.mkdir(mode=0o755)
             self.refuse_strangers()
-            self._refuse(self.admins.problems())
+            self._refuse(self.admins.faults())
             with contextlib.closing(self._enter(folder, below)) as entered:
                 for part, descriptor, by_link in entered:
                     if below in part.parents or part == self.root:
                         if part != self.root:
-                            self._refuse(self.admins.problems_of(entry_of(str(part), descriptor)))
+                            self._refuse(self.admins.faults_of(entry_of(str(part), descriptor)))
                         if gid is not None:
                             self._share(part, descriptor, gid, change=not by_link)
                         if part == self.root:
@@ -372,14 +369,14 @@ class SharedRoot:
                 hint="ask one of them; or name a root of your own: `export PROVISION_ROOT=…`, or `root` in a profile of yours",
             )
 
-    def _refuse(self, problems: Sequence[Problem]) -> None:
+    def _refuse(self, faults: Sequence[Fault]) -> None:
         """Raise if others than the admins may write here; what the owner does to take something from users goes on.
 
         Raises:
             StoreError: of kind `untrusted`.
         """
-        if problems and not (self.sharing.lenient and os.geteuid() in (ROOT, self.root.stat().st_uid)):
-            raise_problems(problems, StoreError, "untrusted")
+        if faults and not (self.sharing.lenient and os.geteuid() in (ROOT, self.root.stat().st_uid)):
+            raise_faults(faults, StoreError, "untrusted")
 
     def _share(self, folder: Path, descriptor: int, gid: int, *, change: bool) -> None:
         """Give the folder that is open to the group, if it is ours and may be changed. Who else may read it stays as it is.

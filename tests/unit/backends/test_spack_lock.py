@@ -42,7 +42,7 @@ LOCK: dict[str, Any] = {
 
 def messages(lock: dict[str, Any], exists: bool = True) -> list[str]:
     """What the judge says."""
-    return [problem.message for problem in judge_lock(lock, EXPECTED, lambda _: exists)]
+    return [fault.message for fault in judge_lock(lock, EXPECTED, lambda _: exists)]
 
 
 def changed(spec: str, **values: object) -> dict[str, Any]:
@@ -100,9 +100,9 @@ def test_a_package_that_a_build_cache_lacks_is_named_before_anything_is_installe
         "/usr",
         "/site/mpich",
     }
-    (problem,) = judge_lock(LOCK, cached, there.__contains__)
-    assert "`py-horovod`" in problem.message
-    assert problem.evidence[:2] == ("searched: /given", "searched: /own")
-    words("spack", f"{problem.message}\n{problem.hint}")
+    (fault,) = judge_lock(LOCK, cached, there.__contains__)
+    assert "`py-horovod`" in fault.message
+    assert fault.evidence[:2] == ("searched: /given", "searched: /own")
+    words("spack", f"{fault.message}\n{fault.hint}")
     there.add("/own/v3/manifests/spec/py-horovod/py-horovod-1-h3.spec.manifest.json")
     assert judge_lock(LOCK, cached, there.__contains__) == ()

@@ -13,10 +13,9 @@ from parts.cli import answer
 from parts.json_page import PAGE, faults, section
 from parts.records import ENVIRONMENT, PROOF, make_record, put_published, store_here
 from provision.commands.options import LEAVES
-from provision.errors import ErrorKind, JobError, LintError, ProvisionError, StoreError
+from provision.errors import ErrorKind, Fault, FaultKind, JobError, LintError, ProvisionError, StoreError
 from provision.machine.root.store import Store
 from provision.model.event import Event, emit_event, error_event
-from provision.model.problem import Problem, ProblemKind
 from provision.model.receipt import Receipt
 
 Captured = pytest.CaptureFixture[str]
@@ -38,7 +37,7 @@ def test_every_kind_of_error_is_in_the_table() -> None:
 
 
 def test_every_kind_of_problem_is_listed() -> None:
-    assert all(f"`{kind}`" in section("Problems") for kind in get_args(ProblemKind))
+    assert all(f"`{kind}`" in section("Problems") for kind in get_args(FaultKind))
 
 
 def test_what_lies_on_the_disk_is_as_documented() -> None:
@@ -49,15 +48,15 @@ def test_what_lies_on_the_disk_is_as_documented() -> None:
 
 
 def test_errors_and_problems_are_as_documented() -> None:
-    problem = Problem(kind="limit", subject="nodes", message="too many").to_dict()
+    fault = Fault("limit", "nodes", "too many")
     errors: list[ProvisionError] = [
-        StoreError("x", problems=[problem]),
+        StoreError("x", faults=[fault]),
         JobError("x", state="FAILED", cause=StoreError("y").to_dict()),
         JobError("x", state="FAILED"),
         LintError("x", findings=[{}]),
     ]
     assert [faults(error.to_dict(), "Errors") for error in errors] == [[], [], [], []]
-    assert faults(problem, "Problems") == []
+    assert faults(fault.to_dict(), "Problems") == []
 
 
 def test_events_are_as_documented() -> None:

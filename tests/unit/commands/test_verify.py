@@ -137,7 +137,7 @@ def test_a_link_that_leaves_the_environment_breaks_it_although_its_proof_passed(
     seal(store, other)
     for _ in range(2):
         found = examine(store, other, hashes=hashes).differences
-        assert [one.subject for one in found] == [name]
+        assert [one.name for one in found] == [name]
         cache.rename(cache.with_name("cleaned")) if cache.exists() else None
 
 
@@ -272,7 +272,7 @@ def drift(same_node: bool = True, **now: str | None) -> list[tuple[str, str, boo
     """What differs if these values are measured, by kind; the others are as they were."""
     values = {trace.kind: trace.value for trace in TRACES} | now
     differences, _ = judge_traces(TRACES, lambda kind, _: values[kind], same_node=same_node)
-    return [(one.subject, one.reason, one.breaks) for one in differences]
+    return [(one.name, one.message, not one.passed) for one in differences]
 
 
 def test_a_machine_that_changed_is_drift_and_what_is_gone_breaks(words: Words) -> None:
@@ -332,19 +332,19 @@ def test_a_newer_lock_and_newer_advisories_are_drift_of_what_users_load(
     (drift,) = newer_lock(
         dataclasses.replace(record, identity={"lock": "another"}), lock, {"numpy": "1.26.0", "pip": "24.0"}, "x"
     )
-    assert [name for name in ("`x`", "keras 3.15.1", "numpy 1.26.0") if name not in drift.reason] == []
-    assert not drift.breaks
+    assert [name for name in ("`x`", "keras 3.15.1", "numpy 1.26.0") if name not in drift.message] == []
+    assert drift.state == "note"
     assert "`provision upgrade --dry-run x`" in str(drift.hint)
-    words("verify", f"{drift.reason}\n{drift.hint}")
+    words("verify", f"{drift.message}\n{drift.hint}")
     assert newer_lock(dataclasses.replace(record, identity={"lock": lock.sha256}), lock, {}, "x") == []
     # The build gave Horovod the number of its patches; the lock cannot have it.
     patched, source = {"lock": "another", "patches": "0001-a:aa 0002-b:bb"}, lock_of("x", "horovod==0.28.1")
     (drift,) = newer_lock(dataclasses.replace(record, identity=patched), source, {"horovod": "0.28.1+provision.2"}, "x")
-    assert "horovod" not in drift.reason
+    assert "horovod" not in drift.message
     known = dataclasses.replace(record, advisories=("CVE-1",))
     (drift,) = newer_advisories(known, {"CVE-1": "keras", "CVE-2": "six"}, "x")
-    assert "CVE-2 (six)" in drift.reason and "CVE-1" not in drift.reason
-    words("verify", drift.reason)
+    assert "CVE-2 (six)" in drift.message and "CVE-1" not in drift.message
+    words("verify", drift.message)
     assert newer_advisories(dataclasses.replace(record, advisories=None), {"CVE-2": "six"}, "x") == []
 
     env = EnvironmentId("knl", "tensorflow", "2.16.0", "1111111111")

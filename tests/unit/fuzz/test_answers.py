@@ -98,8 +98,8 @@ def test_a_job_is_compared_with_whatever_slurm_says(queues: str, kinds: str, ass
     batch = Batch(scheduler=wish, name="a", output="a", nodes=3, ranks_per_node=2, time="9-0", partition="work")
     asked = replace(batch, constraint="haswell&x", gpus_per_node=4, gpu_model="A100", memory="4G", cpus_per_rank=8)
     for job in (batch, asked, replace(asked, partition=None, account="a", qos="b")):
-        for problem in misfits(job, cluster):
-            assert problem.hint and problem.evidence
+        for fault in misfits(job, cluster):
+            assert fault.hint and fault.evidence
 
 
 @pytest.mark.parametrize("number", ["²", "٣", "--1", "9" * 5000, ""])

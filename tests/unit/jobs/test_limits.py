@@ -87,9 +87,9 @@ def test_a_job_beyond_a_limit_is_refused_with_the_page_and_what_fits(
 ) -> None:
     at = site(scheduler)
     found = refusals(at, at.arch(arch), batch(at, **changes))
-    assert [problem.subject for problem in found] == ([subject] if subject else [])
-    for problem in found:
-        words("job", "\n".join([problem.message, *problem.evidence, str(problem.hint)]))
+    assert [fault.subject for fault in found] == ([subject] if subject else [])
+    for fault in found:
+        words("job", "\n".join([fault.message, *fault.evidence, str(fault.hint)]))
 
 
 def test_the_time_limit_of_a_queue_can_depend_on_the_nodes() -> None:
@@ -97,7 +97,7 @@ def test_the_time_limit_of_a_queue_can_depend_on_the_nodes() -> None:
     asked = batch(at, partition="prod", filesystems=("home",), cpus_per_rank=16, memory=None)
     for nodes, time, accepted in ((24, "04:00:00", False), (25, "04:00:00", True), (100, "24:00:00", True)):
         found = refusals(at, at.arch("gpu"), dataclasses.replace(asked, nodes=nodes, time=time))
-        assert [problem.subject for problem in found] == ([] if accepted else ["time"])
+        assert [fault.subject for fault in found] == ([] if accepted else ["time"])
 
 
 def test_one_error_contains_every_refusal(words: Words) -> None:
@@ -106,7 +106,7 @@ def test_one_error_contains_every_refusal(words: Words) -> None:
         refuse(at, at.arch("accel"), batch(at, account=None, nodes=9))
     assert caught.value.exit_code == EXIT_USAGE
     assert caught.value.kind == "refused-by-site"
-    assert [one["kind"] for one in caught.value.problems] == ["missing", "limit"]
+    assert [one.kind for one in caught.value.faults] == ["missing", "limit"]
     (also,) = [line for line in caught.value.evidence if "9 nodes" in line]
     assert "`debug`" in also and "takes 4 " in also
     words("job", "\n".join(caught.value.to_lines()))

@@ -34,7 +34,7 @@ REFUSED: tuple[Refused, ...] = (
     (*SAGA, "mirrored", {"ranks_per_node": 2}),
     (*SAGA, "mirrored", {"nodes": 2}),
     (*SAGA, "mirrored", {"gpus": 5}),
-    (*SAGA, "mirrored", WRONG),  # one error has all problems
+    (*SAGA, "mirrored", WRONG),  # one error has all faults
     (*SAGA, "single", {"nodes": 2}),
     (*SAGA, "single", {"gpus": 2}),
     (*SAGA, "single", {"gpus": 1, "use_gpu": False}),

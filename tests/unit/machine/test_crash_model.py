@@ -262,7 +262,7 @@ class Crashes(RuleBasedStateMachine):
         env = environment(version)
         if str(env) in self.published.values():
             found = examine(self.store, env, hashes=True)
-            assert [one.subject for one in found.differences] == []
+            assert [one.name for one in found.differences] == []
 
     @invariant()
     def users_see_whole_environments(self) -> None:

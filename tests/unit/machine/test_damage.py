@@ -244,7 +244,7 @@ def test_other_damaged_records_are_found_by_the_thorough_look(builder: Builder, 
     for path in paths:
         DAMAGES[damage](path)
     found = examine(builder.store, ENV, hashes=False)
-    assert {difference.subject for difference in found.differences} == set(map(str, paths))
+    assert {difference.name for difference in found.differences} == set(map(str, paths))
     assert found.condition == "broken"
     assert glance(builder.store, ENV, loaded=True).why is None
 

@@ -11,7 +11,7 @@ UNKNOWN = ("step 1 of 2", "Error: the flux is inverted", "bye")
 
 def test_a_known_failure_brings_its_cause_and_its_hint() -> None:
     diagnosis = diagnose(FULL)
-    assert diagnosis.id == "disk-full"
+    assert diagnosis.known and diagnosis.known.entry.id == "disk-full"
     error = failed_program("the download failed", FULL, hint="try again", log="/l")
     assert error.message == f"the download failed: {diagnosis.cause}"
     assert error.hint == diagnosis.hint

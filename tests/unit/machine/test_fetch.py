@@ -24,7 +24,7 @@ from provision.model.layout import Layout
 from provision.model.operation import Command
 from provision.model.plan import Plan
 from provision.planning.planner import make_plan
-from provision.planning.preflight import network_problems
+from provision.planning.preflight import network_faults
 from provision.profile.network import Network
 from provision.profile.site import Site
 
@@ -74,10 +74,10 @@ def test_a_build_without_network_is_refused_with_what_to_fetch() -> None:
     for site in (local_site(), slurm_site()):
         request = dataclasses.replace(request_for(site), site=offline(site))
         plan = make_plan(request, facts_of(site), Existing())
-        (problem,) = network_problems(request, plan)
-        assert problem.evidence[-1] == f"not fetched: {SOURCE}"
-        assert "provision fetch --site" in str(problem.hint)
-        assert network_problems(request_for(site), plan) == ()
+        (fault,) = network_faults(request, plan)
+        assert fault.evidence[-1] == f"not fetched: {SOURCE}"
+        assert "provision fetch --site" in str(fault.hint)
+        assert network_faults(request_for(site), plan) == ()
 
 
 def test_an_existing_environment_needs_no_network() -> None:
@@ -86,7 +86,7 @@ def test_an_existing_environment_needs_no_network() -> None:
     first = make_plan(request, facts_of(local_site()), Existing())
     receipts = frozenset(step.name for step in first.steps) - {"compile", "publish"}
     existing = Existing(receipts={str(first.environment): receipts}, wheels=frozenset({first.abi_key}))
-    assert network_problems(request, make_plan(request, facts_of(local_site()), existing)) == ()
+    assert network_faults(request, make_plan(request, facts_of(local_site()), existing)) == ()
 
 
 def test_downloads_are_for_the_python_and_cpu_of_the_nodes() -> None:

@@ -10,7 +10,8 @@ import pytest
 from parts.records import FIGURES
 from provision.machine.install.ranks import failed_proof_error
 from provision.machine.programs.run import Result
-from provision.model.verdict import Check, Verdict
+from provision.model.check import Check
+from provision.model.verdict import Verdict
 
 GOOD = Check(name="weights", passed=True, message="same", hint="`echo good`")
 VERSIONS = Check(name="versions", passed=False, message="they differ")

@@ -14,7 +14,7 @@ from parts.profiles import profile
 from parts.site_modules import ModuleSystem
 from provision.machine.configuration import shipped
 from provision.machine.probes.offer import cuda_of_modules
-from provision.machine.probes.provided import look_at_container, provided_problems
+from provision.machine.probes.provided import look_at_container, provided_faults
 from provision.profile.container import Template
 from provision.profile.site import Site
 
@@ -123,12 +123,12 @@ def providing(modulefiles: Path, *names: str) -> Site:
 @pytest.mark.skipif(LMOD is None, reason="Lmod is not installed")
 def test_the_sites_own_tensorflow_must_load(modulefiles: Path) -> None:
     site = providing(modulefiles, "TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0")
-    assert provided_problems(site, site.archs[0]) == ()
+    assert provided_faults(site, site.archs[0]) == ()
     site = providing(modulefiles, "TensorFlow/2.99")
-    (problem,) = provided_problems(site, site.archs[0])
-    assert "module `TensorFlow/2.99`" in problem.message
-    assert "`TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0`" in problem.hint
-    assert ".provided`" in problem.hint
+    (fault,) = provided_faults(site, site.archs[0])
+    assert "module `TensorFlow/2.99`" in fault.message
+    assert "`TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0`" in fault.hint
+    assert ".provided`" in fault.hint
 
 
 def test_a_container_site_needs_its_program_and_files(

@@ -73,8 +73,8 @@ def test_a_module_that_only_the_shell_finds_is_answered_with_its_folder(
     )
     probes = Probes(site, site.archs[0])
     probes.environment()
-    (problem,) = probes.problems
-    assert "`gcc/12`" in problem.message and "`haswell`" in problem.message
+    (fault,) = probes.faults
+    assert "`gcc/12`" in fault.message and "`haswell`" in fault.message
     for name in (f"`{folders[0]}`", "`modules.path`", f"`{site.origin}`"):
-        assert name in str(problem.hint)
-    words("doctor", f"{problem.message}\n{problem.hint}")
+        assert name in str(fault.hint)
+    words("doctor", f"{fault.message}\n{fault.hint}")

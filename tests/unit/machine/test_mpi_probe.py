@@ -56,7 +56,7 @@ def test_the_wrapper_of_cray_is_probed_with_its_own_option(tmp_path: Path) -> No
     )
     probes = Probes(site, site.archs[0])
     facts = probes.mpi({**os.environ, "PATH": f"{wrapper.parent}{os.pathsep}{os.environ['PATH']}"})
-    assert probes.problems == []
+    assert probes.faults == []
     assert facts is not None
     assert (facts.family, facts.version, facts.cxx) == ("mpich", "3.4a2", str(wrapper))
     assert facts.libraries == (str(tmp_path / "pe" / "lib" / "libmpi_gnu_91.so.12"),)
@@ -69,8 +69,8 @@ def test_a_wrapper_without_either_option_is_a_problem(tmp_path: Path) -> None:
     site = slurm_site()
     probes = Probes(site, site.archs[0])
     assert probes.mpi({"PATH": str(tmp_path)}) is None
-    assert [problem.subject for problem in probes.problems] == ["mpi"]
-    assert str(wrapper) in probes.problems[0].message
+    assert [fault.subject for fault in probes.faults] == ["mpi"]
+    assert str(wrapper) in probes.faults[0].message
 
 
 @pytest.mark.parametrize(

@@ -64,28 +64,28 @@ def site_of_modules(tmp_path: Path, init: str | None, modules: tuple[str, ...]) 
 def test_modules_are_loaded_and_their_environment_is_read(tmp_path: Path) -> None:
     probes = probes_at(site_of_modules(tmp_path, MODULE, ("mpich/4.0.2", "python/3.11")))
     assert probes.environment()["LOADEDMODULES"] == "mpich/4.0.2:python/3.11"
-    assert probes.problems == []
+    assert probes.faults == []
 
 
 def test_a_missing_module_is_a_problem_that_lists_the_available_ones(tmp_path: Path, words: Words) -> None:
     probes = probes_at(site_of_modules(tmp_path, MODULE, ("mpich/4.0.2", "gcc/12.2.0")))
     assert "LOADEDMODULES" not in probes.environment()
-    (problem,) = probes.problems
-    assert "`gcc/12.2.0`" in problem.message and "`haswell`" in problem.message
-    assert problem.evidence == ("searched: /site/modulefiles", "Lmod has detected the following error")
-    hint = str(problem.hint)
+    (fault,) = probes.faults
+    assert "`gcc/12.2.0`" in fault.message and "`haswell`" in fault.message
+    assert fault.evidence == ("searched: /site/modulefiles", "Lmod has detected the following error")
+    hint = str(fault.hint)
     assert hint.startswith("`module avail gcc` ") and "gcc/9.1.0, gcc/11.3.0 " in hint and "`gcc/11.3.0`" in hint
-    words("doctor", f"{problem.message}\n{hint}")
+    words("doctor", f"{fault.message}\n{hint}")
 
 
 def test_a_misspelt_module_is_answered_with_the_nearest_name(tmp_path: Path, words: Words) -> None:
     init = MODULE.replace('"load gcc/12.2.0")', '"load gc/11.3.0")')
     probes = probes_at(site_of_modules(tmp_path, init, ("gc/11.3.0",)))
     probes.environment()
-    (problem,) = probes.problems
-    assert "`gc/11.3.0`" in problem.message and "`gcc/11.3.0`" in problem.message
-    words("doctor", f"{problem.message}\n{problem.hint}")
-    assert str(problem.hint).startswith("write `gcc/11.3.0` in `archs.haswell.modules`")
+    (fault,) = probes.faults
+    assert "`gc/11.3.0`" in fault.message and "`gcc/11.3.0`" in fault.message
+    words("doctor", f"{fault.message}\n{fault.hint}")
+    assert str(fault.hint).startswith("write `gcc/11.3.0` in `archs.haswell.modules`")
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_a_misspelt_module_is_answered_with_the_nearest_name(tmp_path: Path, wor
 def test_a_module_system_that_does_not_start_is_a_problem(tmp_path: Path, init: str | None, message: str) -> None:
     probes = probes_at(site_of_modules(tmp_path, init, ("gcc/12",)))
     assert probes.environment()["PYTHONNOUSERSITE"] == "1"
-    (problem,) = probes.problems
-    assert message in problem.message
-    assert str(tmp_path / "init" / "bash") in problem.message
+    (fault,) = probes.faults
+    assert message in fault.message
+    assert str(tmp_path / "init" / "bash") in fault.message
 
 
 # Python
@@ -118,10 +118,10 @@ def test_a_python_without_wheels_is_a_problem_with_its_version(tmp_path: Path, w
     old = dataclasses.replace(stack(), pythons=("3.7",))
     probes = probes_at(local_site())
     assert probes.python(old, {"PATH": str(tmp_path), "HOME": str(tmp_path)}) is None
-    (problem,) = probes.problems
-    assert "Python 3.7 " in problem.message and "`tensorflow-2.15.1`" in problem.message
-    words("doctor", problem.message)
-    assert problem.evidence == (f"{tmp_path}/python3 is 3.6.15",)
+    (fault,) = probes.faults
+    assert "Python 3.7 " in fault.message and "`tensorflow-2.15.1`" in fault.message
+    words("doctor", fault.message)
+    assert fault.evidence == (f"{tmp_path}/python3 is 3.6.15",)
 
 
 def test_only_the_python_that_the_arch_names_is_tried(tmp_path: Path, words: Words) -> None:
@@ -134,8 +134,8 @@ def test_only_the_python_that_the_arch_names_is_tried(tmp_path: Path, words: Wor
     python(tmp_path / "python3.11", "3.10.2")
     probes = probes_at(site)
     assert probes.python(stack(), environ) is None
-    assert "`python3.11`" in probes.problems[0].message
-    words("doctor", probes.problems[0].message)
+    assert "`python3.11`" in probes.faults[0].message
+    words("doctor", probes.faults[0].message)
 
 
 # The compiler
@@ -160,11 +160,11 @@ def test_a_broken_compiler_is_a_problem(tmp_path: Path, script: str) -> None:
     program(tmp_path / "g++", script)
     probes = probes_at(local_site())
     assert probes.compiler({"PATH": str(tmp_path)}) is None
-    assert [(problem.kind, problem.subject) for problem in probes.problems] == [("broken", "compiler")]
+    assert [(fault.kind, fault.subject) for fault in probes.faults] == [("broken", "compiler")]
 
 
 def test_a_missing_compiler_is_a_problem_with_the_searched_path(tmp_path: Path) -> None:
     probes = probes_at(local_site())
     assert probes.compiler({"PATH": str(tmp_path)}) is None
-    (problem,) = probes.problems
-    assert (problem.kind, problem.evidence) == ("missing", (f"PATH: {tmp_path}",))
+    (fault,) = probes.faults
+    assert (fault.kind, fault.evidence) == ("missing", (f"PATH: {tmp_path}",))

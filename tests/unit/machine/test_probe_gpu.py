@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 
 from golden_files import Words, gpu_site, local_site
-from provision.errors import ConfigError
+from provision.errors import ConfigError, Fault
 from provision.machine.probes.probe import Probes
 from provision.model.facts import CompilerFacts, GpuFacts
-from provision.model.problem import Problem
 
 # The site's file
 
@@ -82,12 +81,12 @@ def nccl(home: Path, *libraries: str) -> Path:
     return home
 
 
-def probe(environ: dict[str, str], **gpu: object) -> tuple[GpuFacts | None, list[Problem]]:
+def probe(environ: dict[str, str], **gpu: object) -> tuple[GpuFacts | None, list[Fault]]:
     """The facts that the probes find with these environment variables, and their problems."""
     site = gpu_site(**gpu)
     probes = Probes(site, site.archs[0])
     compiler = CompilerFacts(family="gcc", version="12.2.0", cxx="/usr/bin/g++")
-    return probes.gpu({"PATH": "/usr/bin:/bin", **environ}, compiler), probes.problems
+    return probes.gpu({"PATH": "/usr/bin:/bin", **environ}, compiler), probes.faults
 
 
 @pytest.fixture
@@ -99,8 +98,8 @@ def parts(tmp_path: Path) -> tuple[Path, Path]:
 def test_cuda_and_nccl_are_found_in_the_folders_of_the_modules(parts: tuple[Path, Path]) -> None:
     home, other = parts
     (home / "bin" / "cuobjdump").touch(0o755)
-    facts, problems = probe({"CUDA_HOME": str(home), "EBROOTNCCL": str(other)}, nccl_home="${EBROOTNCCL}")
-    assert problems == []
+    facts, faults = probe({"CUDA_HOME": str(home), "EBROOTNCCL": str(other)}, nccl_home="${EBROOTNCCL}")
+    assert faults == []
     assert facts == GpuFacts(
         cuda_home=str(home),
         cuda_version="12.4.131",
@@ -120,7 +119,7 @@ def test_only_cuda_is_probed_if_nothing_is_compiled(tmp_path: Path) -> None:
     for path, folder in (("/usr/bin:/bin", None), (f"{home}/bin:/usr/bin:/bin", home)):
         facts = probes.gpu({"PATH": path, "CUDA_HOME": str(folder or tmp_path)}, None, compiles=False)
         assert facts == (GpuFacts(cuda_home=str(home), cuda_version="12.4.131") if folder else None)
-    assert [problem.subject for problem in probes.problems] == ["cuda"]
+    assert [fault.subject for fault in probes.faults] == ["cuda"]
 
 
 def test_cuda_is_found_with_usual_variables_and_nvcc_on_path(tmp_path: Path) -> None:
@@ -133,19 +132,19 @@ def test_cuda_is_found_with_usual_variables_and_nvcc_on_path(tmp_path: Path) -> 
     script.parent.mkdir()
     script.write_text(f'#!/bin/sh\nexec {home}/bin/nvcc "$@"\n')
     script.chmod(0o755)
-    facts, problems = probe({"PATH": f"{script.parent}:/usr/bin:/bin"}, cuda_home=None)
-    assert problems == []
+    facts, faults = probe({"PATH": f"{script.parent}:/usr/bin:/bin"}, cuda_home=None)
+    assert faults == []
     assert facts is not None and (facts.cuda_home, facts.nccl_home) == (str(home), str(home))
     named, _ = probe({"CUDA_PATH": str(home)}, cuda_home=None)
     assert named == facts
 
 
 def test_all_missing_parts_are_reported_at_once(tmp_path: Path) -> None:
-    facts, problems = probe({"PATH": str(tmp_path)}, cuda_home=None, nccl_home="/nowhere")
+    facts, faults = probe({"PATH": str(tmp_path)}, cuda_home=None, nccl_home="/nowhere")
     assert facts is None
-    assert [problem.subject for problem in problems] == ["cuda", "nccl"]
-    assert all(problem.hint for problem in problems)
-    assert "CUDA_HOME" in problems[0].evidence[1], "the searched folders"
+    assert [fault.subject for fault in faults] == ["cuda", "nccl"]
+    assert all(fault.hint for fault in faults)
+    assert "CUDA_HOME" in faults[0].evidence[1], "the searched folders"
 
 
 REFUSES = "echo 'host_config.h:143:2: error: #error -- unsupported GNU version! gcc later than 13' >&2; exit 1"
@@ -188,10 +187,10 @@ FAULTS: dict[str, tuple[Callable[[Path, Path], object], dict[str, object], tuple
 def test_what_is_wrong_with_cuda_or_nccl_is_one_problem(fault: str, parts: tuple[Path, Path], words: Words) -> None:
     (home, other), (spoil, gpu, named) = parts, FAULTS[fault]
     spoil(home, other)
-    facts, problems = probe({"CUDA_HOME": str(home)}, nccl_home=str(other), **gpu)
+    facts, faults = probe({"CUDA_HOME": str(home)}, nccl_home=str(other), **gpu)
     assert facts is None
-    (problem,) = problems
-    text = "\n".join((problem.message, *problem.evidence, f"hint: {problem.hint}"))
+    (fault,) = faults
+    text = "\n".join((fault.message, *fault.evidence, f"hint: {fault.hint}"))
     text = text.replace(str(home), "CUDA").replace(str(other), "NCCL")
     assert [part for part in named if part not in text] == []
     words("doctor", text)

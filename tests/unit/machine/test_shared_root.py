@@ -368,7 +368,7 @@ def test_a_folder_above_that_a_project_may_write_is_a_note(site: Site) -> None:
     site.root.parent.chmod(0o2775)
     assert set(site.build(site.alice).values()) == {"keep"}
     shared = site.store.shared.admins
-    assert shared.problems() == []
+    assert shared.faults() == []
     (note,) = shared.notes()
     assert note.message.startswith(f"group `users` may write `{site.root.parent}`, which contains the root")
 
@@ -379,7 +379,7 @@ def test_a_private_group_is_its_owner(site: Site, monkeypatch: pytest.MonkeyPatc
     os.chown(site.root, site.alice.uid, site.alice.gid)
     site.root.chmod(0o2775)
     private = site.alice.name == group_name(site.alice.gid)
-    assert (site.store.shared.admins.problems() == []) == private
+    assert (site.store.shared.admins.faults() == []) == private
 
 
 def test_the_owner_takes_modules_from_users_whoever_may_write(site: Site) -> None:

@@ -43,13 +43,13 @@ def look(store: Store) -> tuple[SpackFacts | None, list[tuple[str, str]]]:
     site = profile("local")
     probes = Probes(site, site.archs[0])
     found = probes.ask("spack", "", lambda: find_spack(site, store, {}))
-    return found, [(problem.message, problem.hint or "") for problem in probes.problems]
+    return found, [(fault.message, fault.hint or "") for fault in probes.faults]
 
 
 def test_a_spack_that_works_has_no_problem(store: Store) -> None:
-    facts, problems = look(store)
+    facts, faults = look(store)
     assert facts is not None and facts.commit == "9cf6633" and not facts.closed
-    assert problems == []
+    assert faults == []
 
 
 def test_how_long_it_takes_comes_from_the_last_build_by_spack(store: Store) -> None:

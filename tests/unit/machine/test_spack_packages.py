@@ -68,7 +68,7 @@ def package_of(store: Store, key: str) -> Path:
 
 def found(store: Store, *, hashes: bool = False) -> list[tuple[str, str, str]]:
     """What `verify` finds."""
-    return [(one.subject, one.reason, one.package) for one in examine(store, ENV, hashes=hashes).differences]
+    return [(one.name, one.message, one.group) for one in examine(store, ENV, hashes=hashes).differences]
 
 
 def test_a_changed_file_of_the_store_is_found_with_its_package(store: Store, words: Words) -> None:

@@ -16,7 +16,7 @@ from provision.model.operation import Command, Inspect, WriteFile
 from provision.model.plan import Plan, differences
 from provision.model.request import Request
 from provision.planning.planner import make_plan
-from provision.planning.preflight import gpu_problems
+from provision.planning.preflight import gpu_faults
 
 
 def gpu_plan(gpu: GpuFacts = GPU_FACTS, request: Request | None = None) -> Plan:
@@ -108,7 +108,7 @@ def test_an_unknown_version_of_tensorflow_is_not_refused() -> None:
     framework = dataclasses.replace(request.stack.framework, version="2.99.0")
     request = dataclasses.replace(request, stack=dataclasses.replace(request.stack, framework=framework))
     facts = facts_of(request.site, gpu=dataclasses.replace(GPU_FACTS, cuda_version="99.0"))
-    assert gpu_problems(request, facts) == ()
+    assert gpu_faults(request, facts) == ()
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from provision.model.facts import Existing
 from provision.model.operation import Inspect
 from provision.model.plan import Plan
 from provision.model.request import Request
-from provision.planning.math_library import library_problems
+from provision.planning.math_library import library_faults
 from provision.planning.planner import make_plan
 
 
@@ -67,9 +67,9 @@ def test_a_package_that_has_eigen_alone_is_refused_before_anything_is_built(word
         planned(request)
     words("plan", "\n".join(refused.value.to_lines()))
     assert refused.value.hint and refused.value.hint.startswith("`--stack tensorflow-1.15.2-intel`")
-    (of_stack,) = library_problems(of_package(requiring(of_stack=True), "tensorflow", "1.15.5"))
+    (of_stack,) = library_faults(of_package(requiring(of_stack=True), "tensorflow", "1.15.5"))
     assert of_stack.message.startswith("the stack `") and of_stack.hint and "`intel-tensorflow`" in of_stack.hint
-    assert library_problems(of_package(requiring(), "intel-tensorflow", "1.15.2")) == ()
+    assert library_faults(of_package(requiring(), "intel-tensorflow", "1.15.2")) == ()
 
 
 def test_only_packages_with_both_libraries_have_a_choice() -> None:

@@ -18,10 +18,11 @@ import pytest
 
 from golden_files import facts_of, gpu_site, local_site, stack
 from parts.disks import mounted
+from provision.commands.shared.node import faults_of
 from provision.machine.files.tables import read_combinations
 from provision.machine.probes.look_around import look_around, look_into, mount_of
+from provision.model.check import Check
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, MpiFacts
-from provision.model.observation import Observation
 from provision.model.surroundings import Surroundings
 from provision.planning.node_checks import check_node
 from provision.profile.launcher import Launcher
@@ -43,21 +44,21 @@ def quiet_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (tmp_path / name.lower()).mkdir()
 
 
-def observed(site: Site | None = None, root: Path = ROOT, **changes: Any) -> dict[str, Observation]:
+def observed(site: Site | None = None, root: Path = ROOT, **changes: Any) -> dict[str, Check]:
     """What is seen on this machine, by the name of the check; `changes` are of the facts."""
     site = site or local_site()
     facts = facts_of(site, **changes)
     return judged(site, facts, look_around(facts, root))
 
 
-def judged(site: Site, facts: Facts, around: Surroundings, *, runs_here: bool = True) -> dict[str, Observation]:
+def judged(site: Site, facts: Facts, around: Surroundings, *, runs_here: bool = True) -> dict[str, Check]:
     """The observations on these surroundings, by the name of the check; every one that is not good has a fix or evidence."""
     found = check_node(site.archs[0], stack(), facts, around, KNOWN, runs_here=runs_here)
     assert all(seen.hint or seen.evidence for seen in found if seen.state != "good")
-    return {seen.check: seen for seen in found}
+    return {seen.name: seen for seen in found}
 
 
-def states(found: dict[str, Observation]) -> dict[str, str]:
+def states(found: dict[str, Check]) -> dict[str, str]:
     """The checks that are not good, and their states. A busy machine may have little memory or disk left."""
     of_machine = ("limit-memory", "limit-processes", "limit-shared-memory", "tmp-space", "wheel-avx")
     return {name: seen.state for name, seen in found.items() if seen.state != "good" and name not in of_machine}
@@ -94,7 +95,7 @@ def test_a_tmpdir_that_starts_no_programs(monkeypatch: pytest.MonkeyPatch, noexe
 def test_a_root_that_starts_no_programs_stops_a_build(noexec: Path) -> None:
     seen = observed(root=noexec / "below" / "it")["root-runs"]
     assert (seen.state, str(noexec) in seen.message) == ("bad", True)
-    assert seen.problem("broken").subject == "root"
+    assert [fault.subject for fault in faults_of((seen,))] == ["root"]
 
 
 def test_a_tmpdir_that_cannot_be_written_or_does_not_exist(
@@ -295,7 +296,7 @@ def test_a_root_with_spaces() -> None:
     without = dataclasses.replace(stack(), horovod=None)
     around = look_around(facts, ROOT)
     seen = check_node(local_site().archs[0], without, facts, around, KNOWN, runs_here=True)
-    assert [found.state for found in seen if found.check == "root-spaces"] == ["note"]
+    assert [found.state for found in seen if found.name == "root-spaces"] == ["note"]
     arch = local_site().archs[0]
     arch = dataclasses.replace(arch, mpi=dataclasses.replace(arch.mpi, provider="site"))
     assert observed(dataclasses.replace(local_site(), archs=(arch,)), place=place)["root-spaces"].state == "note"

@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from golden_files import Golden, Words, cray_site, facts_of, local_site, lock_of, place, request_for, slurm_site
-from provision.errors import ConfigError, PlanError
+from provision.errors import ConfigError, Fault, PlanError
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.model.facts import Cpu, Existing, Interpreter
 from provision.model.operation import Command, InstallWheel, Prove
 from provision.model.plan import Plan, Step, differences, fingerprint, held
-from provision.model.problem import Problem
 from provision.planning.planner import make_plan
-from provision.planning.preflight import image_problems
+from provision.planning.preflight import image_faults
 from provision.profile.site import Site
 from provision.profile.stack import ONE_PROCESS_PROGRAMS
 
@@ -257,15 +256,15 @@ def test_everything_is_installed_by_its_hashes(make_site: Callable[[], Site], uv
 
 
 def test_all_problems_of_the_probes_are_in_one_error() -> None:
-    problems = tuple(
-        Problem(kind="missing", subject=subject, message=f"no {subject}", hint=f"install {subject}", evidence=("x",))
+    faults = tuple(
+        Fault("missing", subject, f"no {subject}", hint=f"install {subject}", evidence=("x",))
         for subject in ("python", "compiler")
     )
     with pytest.raises(PlanError, match="no python") as caught:
-        plan_for(local_site(), problems=problems, python=None)
+        plan_for(local_site(), faults=faults, python=None)
     assert caught.value.hint == "install python"
     assert caught.value.evidence == ("x", "also: no compiler", "  x", "  hint: install compiler")
-    assert [problem["subject"] for problem in caught.value.to_dict()["problems"]] == ["python", "compiler"]
+    assert [fault["subject"] for fault in caught.value.to_dict()["problems"]] == ["python", "compiler"]
 
 
 @pytest.mark.parametrize("pins", [("tensorflow-cpu==2.15.0", "horovod==0.28.1"), ("tensorflow-cpu==2.15.1", "six==1")])
@@ -414,6 +413,6 @@ def test_an_image_is_packed_before_the_proof_and_on_the_path_of_users() -> None:
     assert proof.deliver == f"{folder}/provision-deliver"
     request = request_for(packed)
     spack = dataclasses.replace(request, stack=dataclasses.replace(request.stack, backend="spack"))
-    (problem,) = image_problems(spack)
-    assert "cannot be packed into an image" in problem.message
-    assert image_problems(request) == ()
+    (fault,) = image_faults(spack)
+    assert "cannot be packed into an image" in fault.message
+    assert image_faults(request) == ()

@@ -8,28 +8,27 @@ from collections.abc import Callable
 import pytest
 
 from golden_files import Words, cray_site, facts_of, local_site, place, request_for, slurm_site
-from provision.errors import PlanError
+from provision.errors import Fault, PlanError
 from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
 from provision.model.facts import Cpu, Existing, Place, SpackFacts
-from provision.model.problem import Problem
 from provision.model.space import USUAL, space_of_earlier, space_of_wheels
 from provision.planning.planner import make_plan
 from provision.planning.preflight import (
     blockers,
-    closed_problem,
-    gpu_problems,
-    network_problems,
-    place_problems,
+    closed_fault,
+    gpu_faults,
+    network_faults,
+    place_faults,
 )
 from provision.profile.site import Site
 
 SITES = pytest.mark.parametrize("make_site", [local_site, slurm_site])
 
 
-def subjects(problems: tuple[Problem, ...]) -> list[str]:
+def subjects(faults: tuple[Fault, ...]) -> list[str]:
     """What the problems are about."""
-    return [problem.subject for problem in problems]
+    return [fault.subject for fault in faults]
 
 
 @SITES
@@ -42,17 +41,17 @@ def test_a_cpu_that_lacks_an_instruction_set_is_blocked_with_what_it_lacks(words
         target="ivybridge",
         features=frozenset(["sse", "sse2", "sse3", "ssse3", "sse4_1", "sse4_2", "popcnt", "avx", "f16c"]),
     )
-    (problem,) = blockers(request_for(slurm_site()), facts_of(slurm_site(), cpu=old))
-    assert "avx2" in problem.evidence[0]
-    assert "fma" in problem.evidence[0]
-    assert "ivybridge" in problem.evidence[1]
-    words("doctor", problem.message)
+    (fault,) = blockers(request_for(slurm_site()), facts_of(slurm_site(), cpu=old))
+    assert "avx2" in fault.evidence[0]
+    assert "fma" in fault.evidence[0]
+    assert "ivybridge" in fault.evidence[1]
+    words("doctor", fault.message)
 
 
 def test_a_login_node_is_sent_to_a_job(words: Words) -> None:
-    (problem,) = blockers(request_for(slurm_site()), facts_of(slurm_site(), job=None))
-    assert problem.subject == "job"
-    words("doctor", f"{problem.message}\n{problem.hint}")
+    (fault,) = blockers(request_for(slurm_site()), facts_of(slurm_site(), job=None))
+    assert fault.subject == "job"
+    words("doctor", f"{fault.message}\n{fault.hint}")
 
 
 @pytest.mark.parametrize(
@@ -65,23 +64,23 @@ def test_a_login_node_is_sent_to_a_job(words: Words) -> None:
     ],
 )
 def test_a_root_without_space_is_refused(changed: Place, expected: str) -> None:
-    (problem,) = place_problems(changed)
-    assert expected in problem.message
-    assert problem.hint
-    assert place_problems(place(free_bytes=USUAL.size, free_inodes=None)) == ()
+    (fault,) = place_faults(changed)
+    assert expected in fault.message
+    assert fault.hint
+    assert place_faults(place(free_bytes=USUAL.size, free_inodes=None)) == ()
 
 
 def test_the_space_that_is_left_and_the_space_that_is_needed_are_named(words: Words) -> None:
     """The numbers of the 46 wheels of TensorFlow 2.21 with Horovod's tools, as their central directories list them."""
     needed = space_of_wheels(46, 1_616_503_804, 23_771, 4_928, 71_680_197, compiles=True)
     here = place(free_bytes=1_500_000_000, free_inodes=20_000)
-    of_bytes, of_files = place_problems(here, needed)
+    of_bytes, of_files = place_faults(here, needed)
     words("doctor", "\n".join([of_bytes.message, of_files.message, *of_bytes.evidence]))
-    assert place_problems(place(free_bytes=2_100_000_000, free_inodes=40_000), needed) == ()
+    assert place_faults(place(free_bytes=2_100_000_000, free_inodes=40_000), needed) == ()
     small = space_of_earlier("knl/t/1-0", 30_000_000, 900, compiles=False)
-    assert place_problems(place(free_bytes=40_000_000, free_inodes=1_000), small) == ()
-    (problem,) = place_problems(place(free_bytes=31_000_000, free_inodes=1_000), small)
-    words("doctor", "\n".join([problem.message, *problem.evidence]))
+    assert place_faults(place(free_bytes=40_000_000, free_inodes=1_000), small) == ()
+    (fault,) = place_faults(place(free_bytes=31_000_000, free_inodes=1_000), small)
+    words("doctor", "\n".join([fault.message, *fault.evidence]))
 
 
 def test_all_problems_are_listed_at_once() -> None:
@@ -91,10 +90,10 @@ def test_all_problems_are_listed_at_once() -> None:
         job=None,
         place=place(free_bytes=5, free_inodes=5),
     )
-    problems = blockers(request_for(slurm_site()), facts)
-    assert subjects(problems) == ["cpu", "job", "root", "root"]
-    assert [problem.kind for problem in problems] == ["mismatch", "outside-job", "no-space", "no-space"]
-    assert all(problem.hint for problem in problems)
+    faults = blockers(request_for(slurm_site()), facts)
+    assert subjects(faults) == ["cpu", "job", "root", "root"]
+    assert [fault.kind for fault in faults] == ["mismatch", "outside-job", "no-space", "no-space"]
+    assert all(fault.hint for fault in faults)
 
 
 @pytest.mark.parametrize("target", ["power9le", "ppc64le", "aarch64"])
@@ -113,8 +112,8 @@ def test_the_cpu_of_a_service_node_is_no_reason_against_a_build() -> None:
 
 def test_what_is_installed_already_needs_less_room() -> None:
     little = place(free_bytes=USUAL.size // 2, free_inodes=USUAL.files // 2)
-    assert subjects(place_problems(little)) == ["root", "root"]
-    assert place_problems(little, installed=True) == ()
+    assert subjects(place_faults(little)) == ["root", "root"]
+    assert place_faults(little, installed=True) == ()
     facts = facts_of(slurm_site(), place=little)
     assert blockers(request_for(slurm_site()), facts, installed=True) == ()
 
@@ -140,24 +139,24 @@ def network_site(compute: str, login: str = "yes", *, scheduler: bool = True) ->
 def test_a_build_without_network_is_stopped_unless_all_is_fetched(site: Site, stopped: bool) -> None:
     request, facts = request_for(site), facts_of(site)
     plan = make_plan(request, facts, Existing())
-    problems = network_problems(request, plan)
-    assert bool(problems) is stopped
-    for problem in problems:
-        assert "not fetched: horovod-0.28.1.tar.gz" in problem.evidence
-        assert "provision fetch" in str(problem.hint)
-        assert f"--stack {request.stack.name}" in str(problem.hint)
+    faults = network_faults(request, plan)
+    assert bool(faults) is stopped
+    for fault in faults:
+        assert "not fetched: horovod-0.28.1.tar.gz" in fault.evidence
+        assert "provision fetch" in str(fault.hint)
+        assert f"--stack {request.stack.name}" in str(fault.hint)
     fetched = Existing(
         fetched=frozenset(lock.sha256 for lock in request.locks), sources=frozenset({"horovod-0.28.1.tar.gz"})
     )
-    assert network_problems(request, make_plan(request, facts, fetched)) == ()
+    assert network_faults(request, make_plan(request, facts, fetched)) == ()
 
 
 def test_a_stack_for_gpus_is_refused_on_an_arch_without_them(words: Words) -> None:
     request = request_for(slurm_site())
-    assert gpu_problems(request, facts_of(slurm_site())) == ()
+    assert gpu_faults(request, facts_of(slurm_site())) == ()
     for_gpus = dataclasses.replace(request, stack=dataclasses.replace(request.stack, name="tf-gpu", gpus=True))
-    (problem,) = gpu_problems(for_gpus, facts_of(slurm_site()))
-    words("plan", problem.message)
+    (fault,) = gpu_faults(for_gpus, facts_of(slurm_site()))
+    words("plan", fault.message)
     with pytest.raises(PlanError, match="`haswell`"):
         make_plan(for_gpus, facts_of(slurm_site()), Existing())
 
@@ -170,27 +169,27 @@ def test_the_shipped_stacks_for_gpus_say_so() -> None:
 
 def test_a_python_that_other_users_cannot_run_blocks_a_build_for_others(words: Words) -> None:
     closed = ("drwx------ /home/ada",)
-    (problem,) = blockers(request_for(slurm_site()), facts_of(slurm_site(), closed=closed))
-    assert problem.message.endswith("`")
-    assert problem.evidence == closed
-    words("doctor", f"{problem.message}\n{problem.hint}")
+    (fault,) = blockers(request_for(slurm_site()), facts_of(slurm_site(), closed=closed))
+    assert fault.message.endswith("`")
+    assert fault.evidence == closed
+    words("doctor", f"{fault.message}\n{fault.hint}")
     alone = local_site()
-    assert closed_problem(request_for(alone), facts_of(alone, closed=closed)) is None, "a machine of one user"
+    assert closed_fault(request_for(alone), facts_of(alone, closed=closed)) is None, "a machine of one user"
     group = dataclasses.replace(alone, files=dataclasses.replace(alone.files, group="hpcadm"))
-    assert closed_problem(request_for(group), facts_of(group, closed=closed)) is not None
+    assert closed_fault(request_for(group), facts_of(group, closed=closed)) is not None
 
 
 def test_a_store_of_another_user_is_named_before_spack_runs(words: Words) -> None:
     site = slurm_site()
     spack = SpackFacts(root="/s", version="1.0", commit="9cf6633", python="/p", closed="/site/root/spack/store")
     found = blockers(request_for(site), facts_of(site, spack=spack))
-    (problem,) = [one for one in found if "`/site/root/spack/store`" in one.message]
-    words("spack", f"{problem.message}\n{problem.hint}")
+    (fault,) = [one for one in found if "`/site/root/spack/store`" in one.message]
+    words("spack", f"{fault.message}\n{fault.hint}")
 
 
 def test_a_shell_that_holds_a_job_is_told_that_it_is_not_on_its_node() -> None:
     site = slurm_site()
     facts = facts_of(site, job=None, environ={"SLURM_JOB_ID": "15"})
-    (problem,) = [one for one in blockers(request_for(site), facts) if one.kind == "outside-job"]
-    assert problem.message.startswith("you hold job 15, but this shell runs on ")
-    assert "`srun --overlap --pty bash`" in str(problem.hint)
+    (fault,) = [one for one in blockers(request_for(site), facts) if one.kind == "outside-job"]
+    assert fault.message.startswith("you hold job 15, but this shell runs on ")
+    assert "`srun --overlap --pty bash`" in str(fault.hint)

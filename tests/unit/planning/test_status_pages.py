@@ -12,9 +12,10 @@ import pytest
 from parts.cli import call, envelope
 from parts.records import ENVIRONMENT, FIGURES, PROOF, make_record
 from provision.machine.rendering.report_pages import render_status_pages
+from provision.model.check import Check
 from provision.model.overview import Entry, age_words
 from provision.model.proof_result import ProofResult
-from provision.model.verdict import Check, Verdict
+from provision.model.verdict import Verdict
 from provision.planning import status_pages
 
 

@@ -33,7 +33,7 @@ from provision.model.operation import Inspect, Prove
 from provision.model.plan import Plan
 from provision.planning.outline import outline
 from provision.planning.planner import make_plan
-from provision.planning.preflight import gpu_problems
+from provision.planning.preflight import gpu_faults
 from provision.profile.site import Site
 from provision.profile.stack import WITHOUT_HOROVOD
 from provision.proof.inspection import judge_inspection
@@ -178,9 +178,9 @@ def test_a_gpu_stack_without_horovod_needs_cuda_but_no_nccl() -> None:
 
 def test_a_cpu_framework_on_gpus_is_refused_without_naming_horovod() -> None:
     site = gpu_site()
-    (problem,) = gpu_problems(without_horovod(request_for(site), "mirrored"), bare_facts(site, gpu=GPU_FACTS))
-    assert "never uses them" in problem.message
-    assert "orovod" not in str(problem)
+    (fault,) = gpu_faults(without_horovod(request_for(site), "mirrored"), bare_facts(site, gpu=GPU_FACTS))
+    assert "never uses them" in fault.message
+    assert "orovod" not in str(fault)
 
 
 # By the profile alone, and by the verbs

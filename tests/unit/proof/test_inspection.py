@@ -15,8 +15,8 @@ import pytest
 import provision
 from golden_files import Words
 from provision.knowledge.math_libraries import MathLibrary
+from provision.model.check import Check
 from provision.model.operation import Expectation, ExpectedGpu
-from provision.model.verdict import Check
 from provision.proof.inspection import judge_inspection, nccl_version
 
 PROGRAM = Path(provision.__file__).parent / "proof/programs/inspect_env.py"
