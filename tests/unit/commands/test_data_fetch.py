@@ -226,7 +226,7 @@ def test_a_job_that_would_download_without_network_is_refused_until_it_is_fetche
     assert said.out == ""
     for name, line in (("mnist", 4), ("imagenet-weights:ResNet50", 5), ("tfds:mnist", 7)):
         assert f"line {line}: {name} " in said.err
-        assert f"`provision data fetch {name} --site sigma2-saga`" in said.err
+        assert f"`provision data fetch {name} --site {site}`" in said.err
     words("job", said.err)
     for name in ("mnist", "imagenet-weights:ResNet50"):
         fetch(capsys, name, "--site", site)

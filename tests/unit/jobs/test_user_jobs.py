@@ -96,7 +96,7 @@ def test_a_users_script_on_the_plug_in_gets_no_arguments_of_the_example() -> Non
 def test_the_plug_in_job_stops_if_the_modules_were_removed(script: str | None, tmp_path: Path, words: Words) -> None:
     """By bash, with a stand-in for `module`: first the modulefile is missing, then what it should have set."""
     asked = job("alcf-theta", "knl", "cray-ml-plugin", **({"script": script} if script else {}))
-    (tmp_path / "train.py").write_text("")
+    (tmp_path / "train.py").write_text("print(1)\n")
     text = f"{MODULE}{render_user_job(asked)}"
 
     def run(text: str) -> str:
@@ -135,7 +135,7 @@ def test_a_script_runs_to_its_launcher_on_this_machine(kind: StrategyName, tmp_p
     for name in ("srun", "python"):
         (folder / name).write_text(f'#!/bin/sh\necho "{name}:$*:$OMPI_MCA_pml:$PROVISION_OUTPUT"\n')
         (folder / name).chmod(0o755)
-    (tmp_path / "my train.py").write_text("")
+    (tmp_path / "my train.py").write_text("print(1)\n")
     asked = job("sigma2-saga", "accel", kind, script=str(tmp_path / "my train.py"), arguments=("--name", "it's $x"))
     path = tmp_path / "job.sh"
     path.write_text(f"{MODULE}EBROOTCUDA=/cuda\n{render_user_job(asked)}")

@@ -101,7 +101,7 @@ def ran(text: str, folder: Path, **variables: str) -> str:
     for name in ("python", "srun"):
         (folder / "bin" / name).write_text("#!/bin/sh\nenv | grep ^PROVISION_; printf 'word:%s\\n' \"$@\"\n")
         (folder / "bin" / name).chmod(0o755)
-    (folder / "train.py").write_text("")
+    (folder / "train.py").write_text("print(1)\n")
     environ = {
         "PATH": f"{folder}/bin:{os.environ['PATH']}",
         "USERWORK": f"{folder}/work",
@@ -399,7 +399,7 @@ def test_a_site_without_modules_uses_the_activation_script_of_our_environment(
     monkeypatch.chdir(tmp_path)
     root = tmp_path / "root"
     (tmp_path / "mini.toml").write_text(MINI.format(root=root))
-    (tmp_path / "train.py").write_text("")
+    (tmp_path / "train.py").write_text("print(1)\n")
     command = ("single", "--site", "./mini.toml", "--script", "train.py")
     for more in ((), ("--runtime", "modules")):
         assert call("job", *command, "--account", "tests", *more) == EXIT_USAGE
@@ -441,7 +441,7 @@ def at_saga(
     for path in programs.iterdir():
         path.chmod(0o755)
     (folder / "out.txt").write_text("slurmstepd: error: *** DUE TO TIME LIMIT ***\n")
-    (folder / "train.py").write_text("")
+    (folder / "train.py").write_text("print(1)\n")
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
     return [
