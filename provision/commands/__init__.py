@@ -55,6 +55,7 @@ PAGES = {
             ("kernel", "let Jupyter start notebooks in an environment or a container"),
             ("tensorboard", "show the curves of a job in the browser of your own machine"),
             ("scaling", "compare runs on 1, 2 and 4 GPUs: speed-up and efficiency"),
+            ("startup", "estimate how long thousands of ranks take to start"),
             ("completion", "print the completion script for bash, zsh or fish"),
         ),
     ),

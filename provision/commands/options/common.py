@@ -28,6 +28,19 @@ def positive(text: str) -> int:
     return number
 
 
+def sizes(text: str) -> tuple[int, ...]:
+    """Whole numbers from 1 on, with commas: smallest first.
+
+    Raises:
+        argparse.ArgumentTypeError: one is not a whole number from 1 on, or is there twice.
+    """
+    numbers = sorted(positive(one) for one in text.split(","))
+    twice = next((one for one in numbers if numbers.count(one) > 1), None)
+    if twice is not None:
+        raise argparse.ArgumentTypeError(f"`{text}` has {twice} twice")
+    return tuple(numbers)
+
+
 def whole(text: str) -> int:
     """A whole number from 0 to a million.
 

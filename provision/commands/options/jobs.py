@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
-
 from provision.commands.options.common import (
     BACKEND,
     PROFILE,
@@ -13,6 +11,7 @@ from provision.commands.options.common import (
     account,
     arch,
     positive,
+    sizes,
     whole,
 )
 from provision.commands.options.declare import CommandOptions, Group, Option, option, subverb
@@ -20,19 +19,6 @@ from provision.profile.launcher import LAUNCHERS
 
 ON_ONE_NODE = ("single", "mirrored")
 PLUGIN = "cray-ml-plugin"
-
-
-def sizes(text: str) -> tuple[int, ...]:
-    """The sizes of `--sweep`, smallest first.
-
-    Raises:
-        argparse.ArgumentTypeError: one is not a whole number from 1 on, or is there twice.
-    """
-    numbers = sorted(positive(one) for one in text.split(","))
-    twice = next((one for one in numbers if numbers.count(one) > 1), None)
-    if twice is not None:
-        raise argparse.ArgumentTypeError(f"`{text}` has {twice} twice")
-    return tuple(numbers)
 
 
 PROGRAM = (

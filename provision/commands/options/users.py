@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provision.commands.options.common import ENVIRONMENT, SITE, arch
+from provision.commands.options.common import ANY_ENVIRONMENT, ENVIRONMENT, SITE, arch, positive, sizes
 from provision.commands.options.declare import Group, Option, option, subverb, verb
 from provision.knowledge.examples import EXAMPLES
 
@@ -181,6 +181,23 @@ COMMANDS = (
         option("RUN...", "output folder of a job with `--record`, or its run.json", to="runs"),
         option("--plot FILE", "draw the speed-up and the ideal line (SVG)"),
         examples=("scaling runs/*",),
+    ),
+    verb(
+        "startup",
+        ANY_ENVIRONMENT,
+        SITE,
+        ARCH_OF_MODULE,
+        option("--nodes SIZES", "numbers of nodes (default: 1,4,16,64,256)", read=sizes, default=(1, 4, 16, 64, 256)),
+        option("--ranks-per-node N", "ranks on each node (default: 64)", read=positive, default=64),
+        option(
+            "--given NAME=VALUE",
+            "a number of the site or the environment, as one value or as BEST:WORST; can be given several times",
+            to="numbers",
+            again=True,
+            default=list,
+        ),
+        option("--plot FILE", "draw the ranges (SVG)"),
+        examples=("startup tensorflow/2.21.0 --given lookups_per_s=80000",),
     ),
     verb(
         "completion",
