@@ -15,14 +15,14 @@ from provision.planning.identity import library_path
 from provision.planning.math_library import library_environ
 from provision.profile.arch import Arch
 from provision.profile.site import Site
-from provision.profile.stack import Stack
+from provision.profile.stack import BACKENDS, Stack
 from provision.proof.proof_shape import proof_environ, proof_shape
 from provision.wording import count
 
 # Titles that a stack without Horovod lacks: nothing is compiled.
 OF_HOROVOD = ("compiler", "mpi", "horovod", "compile")
 # Titles that a site lacks if our environments are not built there.
-OF_A_BUILD = ("environment", "compiler", "mpi", "horovod", "fetch", "compile", "install", "prove", "job")
+OF_A_BUILD = ("environment", "backend", "compiler", "mpi", "horovod", "fetch", "compile", "install", "prove", "job")
 
 
 def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
@@ -31,14 +31,15 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
         "site": (site.title or site.name, *((site.retirement,) if site.retired else ())),
         "arch": (_arch(arch),),
         "environment": (f"{arch.name}/{stack.module} (the fingerprint depends on the node)",),
+        "backend": _backend(site, stack),
         "runs by": (", ".join(site.runtimes),),
         "modules": _modules(site, arch),
         "compiler": (f"{arch.compiler.cxx} and {arch.compiler.cc} for {arch.target}",),
         "mpi": (f"{arch.mpi.family} ({arch.mpi.provider}, wrapper {arch.mpi.cxx})",),
         "horovod": _horovod(arch),
-        "fetch": (_fetch(site),),
-        "compile": (_compile(site, arch),),
-        "install": (_install(site),),
+        "fetch": (_fetch(site, stack),),
+        "compile": (_by_spack(site, arch) if stack.backend == "spack" else _compile(site, arch),),
+        "install": (("`spack install` and a view, " if stack.backend == "spack" else "") + _install(site),),
         "prove": (_prove(site, arch, stack),),
         "threads": _threads(site, arch, stack),
         "module sets": tuple(
@@ -109,14 +110,31 @@ def _horovod(arch: Arch) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _fetch(site: Site) -> str:
+def _backend(site: Site, stack: Stack) -> tuple[str, ...]:
+    """The backend, if it is not the usual one, and what it needs first."""
+    if stack.backend == BACKENDS[0]:
+        return ()
+    return (f"{stack.backend}, after `provision spack setup DIR --site {site.typed}`",)
+
+
+def _by_spack(site: Site, arch: Arch) -> str:
+    given = (
+        "the compiler and the site's MPI are externals"
+        if arch.mpi.provider == "site"
+        else "the compiler is an external"
+    )
+    return f"by Spack, {_compile(site, arch)}: py-horovod with the switches above, in generated packages; {given}"
+
+
+def _fetch(site: Site, stack: Stack) -> str:
     network = site.network
     if network.compute == "yes":
         return "in the job: compute nodes reach the network"
     if network.compute == "proxy":
         return f"in the job, through the proxy {network.proxy}"
     where = network.where_to_download or "a machine with network"
-    return f"on {where} beforehand, with `provision fetch`: compute nodes have no network"
+    option = "" if stack.backend == BACKENDS[0] else f" --backend {stack.backend}"
+    return f"on {where} beforehand, with `provision fetch{option}`: compute nodes have no network"
 
 
 def _compile(site: Site, arch: Arch) -> str:

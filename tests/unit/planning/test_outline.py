@@ -48,6 +48,18 @@ def test_shellcheck_finds_no_fault_in_any_build_job(tmp_path: Path, shellcheck: 
     assert done.returncode == 0, done.stdout
 
 
+def test_the_outline_for_spack_has_its_steps() -> None:
+    site = profile("sigma2-saga")
+    usual, spack = (
+        outline(site, site.arch("normal"), dataclasses.replace(stack(), backend=backend), ())
+        for backend in ("venv", "spack")
+    )
+    assert "backend" not in usual
+    assert spack["backend"] == ("spack, after `provision spack setup DIR --site sigma2-saga`",)
+    assert "py-horovod" in spack["compile"][0] and "`spack install`" in spack["install"][0]
+    assert {title for title in usual if usual[title] != spack[title]} == {"compile", "install"}
+
+
 @for_each(("name", "arch"), ARCHS)
 def test_the_outline_of_every_profile_and_arch_is_the_golden_one(name: str, arch: str, golden: Golden) -> None:
     site = profile(name)
