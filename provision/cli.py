@@ -16,6 +16,9 @@ from collections.abc import Sequence
 from provision import __version__
 from provision.commands import PAGES, VERBS
 
+# They are the same with `--json`.
+FOR_PEOPLE = ("help", "-h", "--help", "--help-all", "version", "-V", "--version")
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: whatever happens, and at whatever moment, without a traceback."""
@@ -52,6 +55,9 @@ def _run(words: list[str]) -> int:
 
         print(help_here(), file=sys.stderr)
         return 2
+    plain = [word for word in words if word != "--json"]
+    if plain and plain[0] in FOR_PEOPLE:
+        words = plain
     if words[0] in ("-h", "--help", "--help-all") or words == ["help"]:
         from provision.commands.shared.help_text import help_here
 

@@ -39,6 +39,8 @@ ELSEWHERE = {
     "uninstall": "remove",
 }
 OPTIONS_ELSEWHERE = {"--dry-run": "plan", "-n": "plan", "--lint": "job lint", "--list": "list"}
+# The letters of other tools for options that have only a long name here.
+LONG = {"-v": "--verbose", "-a": "--all", "-n": "--dry-run", "-f": "--yes", "-y": "--yes"}
 
 
 def refuse_verb(word: str, rest: Sequence[str]) -> NoReturn:
@@ -48,6 +50,8 @@ def refuse_verb(word: str, rest: Sequence[str]) -> NoReturn:
         ConfigError: always.
     """
     verbs = [verb for verb, _ in VERBS]
+    if word.startswith("-"):
+        raise ConfigError(f"no verb is given, only `{word}`", hint="`provision --help`", kind="unknown-verb")
     if word in ELSEWHERE:
         raise ConfigError(f"there is no verb `{word}`", hint=f"`provision {ELSEWHERE[word]}`", kind="unknown-verb")
     near = nearest_name(word, [*verbs, "help", "version"])
@@ -66,6 +70,8 @@ def refuse_option(leaf: CommandOptions, verb: str, words: Sequence[str], name: s
     """
     message, help_of = f"`provision {leaf.name}` does not take `{name}`", f"`provision {leaf.name} --help`"
     siblings = [one for one in COMMANDS[verb].leaves if name in one.spellings]
+    if LONG.get(name) in leaf.spellings:
+        raise ConfigError(message, correction=(name, LONG[name]), hint=help_of, kind="usage")
     elsewhere = OPTIONS_ELSEWHERE.get(name)
     takers = siblings or [one for command in COMMANDS.values() for one in command.leaves if name in one.spellings]
     if takers and (siblings or not elsewhere):

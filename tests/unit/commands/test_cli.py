@@ -173,6 +173,16 @@ def test_without_a_site_where_slurm_answers_a_build_is_refused_and_a_look_noted(
     words("build", capsys.readouterr().err)
 
 
+@pytest.mark.parametrize("words", [("help",), ("--help",), ("help", "list"), ("help", "users"), ("--version",)])
+def test_help_and_version_are_the_same_with_json(words: tuple[str, ...], capsys: Captured) -> None:
+    assert call(*words) == 0
+    plain = capsys.readouterr().out
+    assert [call(*words, "--json"), call("--json", *words)] == [0, 0]
+    assert capsys.readouterr().out == 2 * plain
+    assert call("--json") == 2
+    assert "no verb is given" in json.loads(capsys.readouterr().out)["error"]["message"]
+
+
 @for_each("leaf", LEAVES, ids=lambda leaf: leaf.name)
 def test_every_verb_has_help_that_fits_and_takes_json(leaf: CommandOptions, capsys: Captured) -> None:
     for option in ("--help", "--help-all"):

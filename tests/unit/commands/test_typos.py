@@ -47,6 +47,10 @@ def refused(capsys: Captured, *words: str) -> dict[str, object]:
         ("plan --site nyu-torch h200", "takes no argument", "provision plan --site nyu-torch --arch h200"),
         ("list nyu-torch", "takes no argument", "provision list --site nyu-torch"),
         ("build --dry-run", "`--dry-run`", "provision plan"),
+        ("build -v --stack x", "`-v`", "provision build --verbose --stack x"),
+        ("publish x -n", "`-n`", "provision publish x --dry-run"),
+        ("remove -f x", "`-f`", "provision remove --yes x"),
+        ("build -n", "`-n`", "provision plan"),
         ("lock tensorflow-2.21", "tensorflow-2.21.in`", "provision lock tensorflow-2.21.0"),
     ],
 )
