@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import textwrap
 from pathlib import Path
 
 from provision.commands.shared.environments import find_environment, named_environment
@@ -12,9 +13,10 @@ from provision.errors import PlanError
 from provision.machine.probes.installed_packages import installed_versions
 from provision.machine.root.checking import glance
 from provision.machine.root.completing import command_to_complete, hint_to_complete
-from provision.machine.root.entries import building
+from provision.machine.root.entries import building, marks_of
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId
+from provision.model.overview import mark_words
 from provision.planning.record_diff import record_diff
 from provision.proof.reports import start_lines
 
@@ -51,10 +53,12 @@ def run(args: argparse.Namespace) -> Outcome:
         else "proved"
     )
     state = f"broken: {why}" if why else state
+    marks = marks_of(store, env, store.generations.look(store.generations.pointer(env.arch))[0])
     advisories = advisories_line(installed_versions(Path(store.layout.prefix(env))))
     lines = [
         f"environment  {env}",
         f"state        {state}",
+        *([f"marks        {mark_words(marks)}"] if marks else []),
         f"module       {record.module}",
         f"prefix       {record.prefix}",
         f"built        {record.built} on {record.host}"
@@ -65,7 +69,7 @@ def run(args: argparse.Namespace) -> Outcome:
         *([f"forced       {record.forced}"] if record.forced else []),
         "",
         "from",
-        *(f"  {name:<18} {value}" for name, value in record.identity.items() if value),
+        *(line for name, value in record.identity.items() for line in _part(name, value)),
         "",
         "checked",
         *(f"  {check.name}: {check.message}" for check in (*record.checks, *record.verdict.verdict.checks)),
@@ -78,7 +82,24 @@ def run(args: argparse.Namespace) -> Outcome:
         "",
         f"logs         {store.layout.log(env, 'x').parent}",
     ]
-    return Outcome(text="\n".join(lines), result={"state": state, "advisories": advisories, **record.to_dict()})
+    return Outcome(
+        text="\n".join(lines), result={"state": state, "marks": marks, "advisories": advisories, **record.to_dict()}
+    )
+
+
+def _part(name: str, value: str) -> list[str]:
+    """A part of the identity as lines; the hashes of patches are left to `--json`."""
+    if name == "patches" and value:
+        names = [one.partition(".patch:")[0] for one in value.split()]
+        value = f"{len(names)}, whose hashes are in `--json`: {', '.join(names)}"
+    return textwrap.wrap(
+        value,
+        118,
+        initial_indent=f"  {name:<18} ",
+        subsequent_indent=" " * 21,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _diff(store: Store, first: EnvironmentId, second: EnvironmentId) -> Outcome:

@@ -56,12 +56,10 @@ def proof_words(entry: Entry) -> str:
     return ", ".join(words)
 
 
-def mark_words(entry: Entry) -> tuple[str, ...]:
-    """The marks of an environment with their texts: `pinned: paper of the climate group`."""
-    return tuple(
-        f"{mark} {text}" if mark == "deprecated" else f"{mark}: {text}" if text else mark
-        for mark, text in entry.marks.items()
-    )
+def mark_words(marks: Mapping[str, str]) -> str:
+    """The marks of an environment with their texts: `default, pinned: paper of the climate group`."""
+    separator = {"deprecated": " ", "pinned": ": "}
+    return ", ".join(f"{mark}{separator.get(mark, '')}{text}" for mark, text in marks.items())
 
 
 def size_words(entry: Entry) -> str:

@@ -56,7 +56,7 @@ def cell(entry: Entry) -> PageCell:
         proof=proof_words(entry),
         built=f"built {entry.record.built[:10]}" if entry.record else "",
         size=size_words(entry),
-        marks=", ".join(mark_words(entry)),
+        marks=mark_words(entry.marks),
     )
 
 
@@ -67,7 +67,7 @@ def page(entry: Entry, use: str) -> dict[str, object]:
     date, outcome and summary.
     """
     record = entry.record
-    facts: list[tuple[str, str]] = [("state", entry.state), ("marks", ", ".join(mark_words(entry)))]
+    facts: list[tuple[str, str]] = [("state", entry.state), ("marks", mark_words(entry.marks))]
     if record is not None:
         facts += [
             ("module", record.module),

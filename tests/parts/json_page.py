@@ -44,7 +44,7 @@ def result_faults(words: Sequence[str], result: dict[str, Any]) -> list[str]:
     if verb == "show" and "--diff" in words:
         return faults(result, "show by difference")
     if verb == "show":
-        beside = {key: value for key, value in result.items() if key in ("state", "advisories")}
+        beside = {key: value for key, value in result.items() if key in ("state", "marks", "advisories")}
         missing = [] if result["state"] == "unfinished" else faults(beside, "show")
         return missing + faults({key: value for key, value in result.items() if key not in beside}, "Record")
     return faults(result, verb)

@@ -13,6 +13,7 @@ from provision.machine.root.checking import glance
 from provision.machine.root.store import Store
 from provision.machine.root.usable import modulefiles
 from provision.machine.sharing.claims import describe_holder
+from provision.model.generation import Generation
 from provision.model.layout import EnvironmentId
 from provision.model.overview import Entry
 from provision.model.proof_result import ProofResult
@@ -21,13 +22,10 @@ from provision.model.proof_result import ProofResult
 def read_overview(store: Store) -> tuple[Entry, ...]:
     """Every environment below the root, in the order of their names. What is damaged is left out of its entry."""
     pointers = {env: name for name, env in store.pointers().items()}
-    generations = {
-        arch: store.generations.look(store.generations.pointer(arch))[0] for arch in store.generations.archs()
-    }
+    now = {arch: store.generations.look(store.generations.pointer(arch))[0] for arch in store.generations.archs()}
     entries = []
     for env in store.environments():
-        loaded, pin = str(env) in pointers, store.pin(env)
-        marks = generations[env.arch].marks(f"{env.name}/{env.version}") if loaded else {}
+        loaded = str(env) in pointers
         seen = glance(store, env, loaded=loaded)
         record, why, state = seen.record, seen.why, "newer" if seen.newer else "published" if loaded else "proved"
         if why:
@@ -45,10 +43,17 @@ def read_overview(store: Store) -> tuple[Entry, ...]:
                 proofs=read_proofs(store, env, record.verdict if record else None),
                 age_s=age_of(record.built) if record else None,
                 size_bytes=seen.head.size if seen.head else None,
-                marks=marks | ({} if pin is None else {"pinned": pin}),
+                marks=marks_of(store, env, now.get(env.arch, Generation())),
             )
         )
     return tuple(entries)
+
+
+def marks_of(store: Store, env: EnvironmentId, now: Generation) -> dict[str, str]:
+    """The marks of an environment: those of its module, if users of its arch load it `now`, and of its pin."""
+    module, pin = f"{env.name}/{env.version}", store.pin(env)
+    shown = now.marks(module) if now.modules.get(module) == str(env) else {}
+    return {**shown, **({} if pin is None else {"pinned": pin})}
 
 
 def lost_modules(store: Store, entries: Iterable[Entry]) -> list[str]:

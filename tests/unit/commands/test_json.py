@@ -98,6 +98,7 @@ def test_list_is_as_documented(store: Store, capsys: Captured) -> None:
 def test_show_and_activate_are_as_documented(capsys: Captured) -> None:
     _, body = printed(capsys, "show", str(ENVIRONMENT))
     assert body["result"].pop("state") == "published"
+    assert body["result"].pop("marks") == {}
     assert body["result"].pop("advisories").startswith("none known")
     assert faults(body["result"], "Record") == []
     _, body = printed(capsys, "activate", str(ENVIRONMENT))

@@ -16,7 +16,7 @@ from parts.cli import call, envelope
 from parts.modules import LMOD, bash
 from parts.paths import REPOSITORY
 from parts.published import SITE, put_proved, put_unproved
-from parts.records import DESCRIPTION, store_here
+from parts.records import DESCRIPTION, put_published, store_here
 from provision.commands.shared.parsers import parse
 from provision.commands.shared.target import Target, read_target
 from provision.machine.probes.probe import cpu
@@ -107,6 +107,20 @@ def test_two_environments_are_compared_by_packages_identity_and_proof(capsys: Ca
     assert {"group": "package", "name": "keras", "before": "3.14.0", "after": "3.15.1"} in result["differences"]
     assert call("show", "--diff", str(NEW), str(NEW)) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "no difference"
+
+
+def test_a_shown_environment_names_and_counts_its_patches(capsys: Captured) -> None:
+    names = [f"{number:04}-the-{number}th-fault-of-horovod" for number in range(1, 22)]
+    hashes = {name: f"{number:012x}" for number, name in enumerate(names)}
+    identity = {"python": "3.11.7", "patches": " ".join(f"{name}.patch:{hashes[name]}" for name in names)}
+    record = put_published(store_here(), identity=identity)
+    assert call("show", record.environment) == 0
+    out = capsys.readouterr().out
+    assert "  patches            21, " in out and all(name in out for name in names)
+    assert not any(text in out for text in hashes.values())
+    assert max(len(line) for line in out.splitlines() if "fault-of-horovod" in line) <= 120
+    assert call("show", record.environment, "--json") == 0
+    assert envelope(capsys)["result"]["identity"] == identity
 
 
 def test_without_a_record_there_is_nothing_to_compare(store: Store, capsys: Captured) -> None:

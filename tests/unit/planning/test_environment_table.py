@@ -67,6 +67,11 @@ def test_marks_of_modules_and_pins_are_shown(
         "deprecated": "after 2027-03-01: load 2.21.0",
         "pinned": "paper of the climate group",
     }
+    assert call("show", str(ENVIRONMENT)) == 0
+    shown = (
+        "marks        default, hidden, deprecated after 2027-03-01: load 2.21.0, pinned: paper of the climate group\n"
+    )
+    assert shown in capsys.readouterr().out
     assert call("list") == 0
     assert "default, hidden, deprecated, pinned" in capsys.readouterr().out
     for options in ((), ("--markdown",)):
