@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import shlex
 
 from provision.commands.shared.outcome import Outcome
+from provision.errors import ProvisionError
 from provision.knowledge.examples import EXAMPLES, Example
+from provision.machine.configuration import shipped
 from provision.machine.configuration.example_copy import copy_example
-from provision.machine.programs.shell import absolute
+from provision.machine.programs.shell import absolute, default_site
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -29,11 +32,15 @@ def run(args: argparse.Namespace) -> Outcome:
 
 def _copy(example: Example, folder: str) -> Outcome:
     files = copy_example(example.name, absolute(folder))
-    job = f"provision job {example.job} --site SITE --arch ARCH --script train.py"
+    site, archs = default_site(otherwise="SITE"), []
+    with contextlib.suppress(ProvisionError):
+        archs = [arch.name for arch in shipped.load_site(site).archs]
+    arch = "" if len(archs) == 1 else " --arch ARCH"
+    job = f"provision job {example.job} --site {shlex.quote(site)}{arch} --script train.py"
     steps = [f"cd {shlex.quote(folder)}"]
     if example.before:
         steps.append(f"{example.before}   # once, with the environment loaded")
         job += f" --data {example.data}"
-    steps.append(f"{job} > job.sh")
+    steps.append(f"{job} > job.sh" + (f"   # ARCH: {', '.join(archs)}" if len(archs) > 1 else ""))
     text = "\n".join([f"copied {', '.join(files)} to `{folder}`", "next:", *(f"  {step}" for step in steps)])
     return Outcome(text=text, result={"examples": [], "folder": absolute(folder), "files": list(files)})

@@ -46,6 +46,8 @@ def run(args: argparse.Namespace) -> Outcome:
         changed = changes(found[current] if current in found else type(found[number])(), found[number])
     what = "would go" if args.dry_run else "went"
     text = [f"arch {arch} {what} from generation {current} to {number}", *(changed or ["no module changes"])]
+    if not args.dry_run and current in found:
+        text.append(f"forward again: `provision rollback --arch {arch} --generation {current}`")
     return Outcome(
         text="\n".join(text),
         result={"arch": arch, "generation": number, "before": current, "changes": changed},

@@ -43,8 +43,16 @@ def publish(now: Generation, env: EnvironmentId, marks: Marks) -> Generation:
         defaults=defaults,
         hidden=frozenset(hidden),
         deprecated=deprecated,
-        does=f"publishes {env}",
+        does=f"publishes {env}{_marked(marks)}",
     )
+
+
+def _marked(marks: Marks) -> str:
+    """What a publication changes beside the module, as a phrase."""
+    chosen = {"default": marks.default, "hidden": marks.hidden, "deprecated": True if marks.deprecation else None}
+    chosen["deprecated"] = False if marks.no_deprecation else chosen["deprecated"]
+    words = [name if is_so else f"no longer {name}" for name, is_so in chosen.items() if is_so is not None]
+    return f" as {', '.join(words)}" if words else ""
 
 
 def unpublish(now: Generation, env: EnvironmentId) -> Generation:

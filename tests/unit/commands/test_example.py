@@ -48,6 +48,25 @@ def test_a_copy_is_complete_and_the_next_commands_are_printed(
     assert result(capsys, "single", "new")["files"] == ["data/README.md", "data/digits.npz", "train.py"]
 
 
+@pytest.mark.parametrize(
+    ("site", "job"),
+    [
+        ("", "job single --site SITE --arch ARCH --script train.py > job.sh"),
+        ("alcf-theta", "job single --site alcf-theta --script train.py > job.sh"),
+        ("nersc-cori", "job single --site nersc-cori --arch ARCH --script train.py > job.sh   # ARCH: haswell, knl"),
+        ("gone", "job single --site gone --arch ARCH --script train.py > job.sh"),
+    ],
+)
+def test_the_next_command_names_the_site_of_the_shell(
+    site: str, job: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PROVISION_SITE", raising=False)
+    if site:
+        monkeypatch.setenv("PROVISION_SITE", site)
+    assert main(["example", "single", str(tmp_path / "x")]) == 0
+    assert capsys.readouterr().out.splitlines()[-1] == f"  provision {job}"
+
+
 def test_a_folder_with_files_is_left_as_it_is(tmp_path: Path, capsys: pytest.CaptureFixture[str], words: Words) -> None:
     (tmp_path / "train.py").write_text("mine")
     assert main(["example", "single", str(tmp_path)]) == 2

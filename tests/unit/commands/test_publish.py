@@ -45,6 +45,15 @@ def test_publishing_and_going_back_print_what_changes(store: Store, capsys: Capt
     out = capsys.readouterr().out
     assert "knl" in out and "2 to 1" in out
     words("rollback", out)
+    assert out.endswith("`provision rollback --arch knl --generation 2`\n")
+    assert call("rollback", "--arch", "knl", "--generation", "2") == 0
+    assert call("publish", str(NEW), "--default", "--deprecate", "2027-03-01", "load it") == 0
+    assert call("publish", str(NEW), "--no-default") == 0
+    capsys.readouterr()
+    assert call("rollback", "--list") == 0
+    listed = [line.partition(": publishes ")[2] for line in capsys.readouterr().out.splitlines()]
+    assert listed == [str(OLD), str(NEW), f"{NEW} as default, deprecated", f"{NEW} as no longer default"]
+    assert call("rollback", "--generation", "1") == 0
     assert store.pointers() == {"knl/tensorflow/2.21.0": str(OLD)}
     capsys.readouterr()
     assert call("unpublish", str(OLD), "--dry-run") == 0
