@@ -27,6 +27,7 @@ from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
 from provision.machine.configuration import shipped
 from provision.machine.install.make_own_venv import read_venv
 from provision.machine.probes.installed_packages import shadows_on
+from provision.machine.probes.look_around import tool_on_path
 from provision.machine.programs.shell import environ, which
 from provision.machine.root.checking import examine, glance, remember
 from provision.machine.root.completing import hint_to_complete, needed_subject
@@ -138,6 +139,7 @@ def _loaded() -> Outcome:
             damage=glance(store, env, loaded=True).why
             or (examination.why if examination.condition == "broken" else None),
             shadows=shadows_on(environ().get("PYTHONPATH", ""), below),
+            tool=tool_on_path(environ()),
         ),
         *(check_venv(Path(prefix))[1] if own else ()),
     ]

@@ -55,3 +55,5 @@ class Surroundings:
     """Variables that name a file of certificates that does not exist, with the file."""
     over_quota: tuple[str, ...] = ()
     """What `quota` and `lfs quota` print of file systems on which the user has more than allowed."""
+    tool_on_path: str = ""
+    """The folder of this tool's own Python, as PATH names it, if a shell finds its `python3` before any other."""

@@ -6,6 +6,7 @@ what it rests on is sure; otherwise it is a note.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 
 from provision.knowledge.combinations import Combinations
@@ -152,6 +153,12 @@ def _shell(around: Surroundings, facts: Facts) -> Iterator[Check]:
             "shell-proxy",
             f"the shell has a proxy ({' '.join(proxies)}) but no `no_proxy`: TensorFlow's workers would connect through it",
             hint="in jobs of MultiWorkerMirroredStrategy, `unset http_proxy https_proxy`, or set `no_proxy` to the nodes",
+        )
+    if around.tool_on_path:
+        yield note(
+            "shell-tool",
+            f"`{around.tool_on_path}` is on PATH: its `python` and `pip` are those of this tool, and hide an environment's",
+            hint=f"`mkdir -p ~/bin; ln -s {shlex.quote(around.tool_on_path)}/provision ~/bin`, and put ~/bin on PATH instead",
         )
     if around.shell.get("CONDA_PREFIX") and f"{around.shell['CONDA_PREFIX']}/bin" in facts.environ.get(
         "PATH", ""

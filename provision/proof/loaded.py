@@ -18,18 +18,19 @@ def judge_loaded(
     venv: str | None = None,
     damage: str | None = None,
     shadows: Sequence[str] = (),
+    tool: str = "",
 ) -> tuple[Check, ...]:
     """Whether this shell has the modules, Python, variables and files of the proof.
 
     `venv` is the user's own venv on the environment that is active, `damage` what is wrong with its files, `shadows` the files on
-    PYTHONPATH that are imported instead of a package of the environment.
+    PYTHONPATH that are imported instead of a package of the environment, `tool` the folder of this tool if PATH has it first.
 
     `record` is the environment's, `environ` the shell's, `python` the interpreter that it would start. The modules are
     those of the proof (LOADEDMODULES then and now); if the site has no module system, there are none to compare.
     """
     return (
         _modules(record, environ),
-        _python(f"{venv or record.prefix}/bin/python", python),
+        _python(f"{venv or record.prefix}/bin/python", python, tool),
         _variables(record, environ),
         _shadows(environ, shadows),
         judged(
@@ -62,12 +63,15 @@ def _modules(record: Record, environ: Mapping[str, str]) -> Check:
     return good("modules", f"{same}{also}")
 
 
-def _python(wanted: str, python: str | None) -> Check:
+def _python(wanted: str, python: str | None, tool: str) -> Check:
+    leave = (
+        f"remove `{tool}` from PATH, which is the folder of this tool" if tool else "leave conda and other environments"
+    )
     return judged(
         "python",
         python == wanted,
         f"`python` is {python or 'not on PATH'}" + ("" if python == wanted else f", but the proof's is {wanted}"),
-        "`hash -r`; leave conda and other environments, then load the module again",
+        f"`hash -r`; {leave}, then load the module again",
     )
 
 

@@ -12,8 +12,9 @@ import re
 import resource
 import shutil
 import stat
+import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TypeVar
 
@@ -69,7 +70,16 @@ def look_around(facts: Facts, root: Path) -> Surroundings:
             if shell.get(name) and not os.path.exists(shell[name])  # noqa: PTH110
         ),
         over_quota=_or(lambda: _over_quota(shell), ()),
+        tool_on_path=tool_on_path(shell),
     )
+
+
+def tool_on_path(shell: Mapping[str, str]) -> str:
+    """The folder on PATH in which a shell finds this tool's own Python before any other; empty if there is none."""
+    found = os.path.dirname(shutil.which("python3", path=shell.get("PATH")) or "")
+    own = os.path.realpath(os.path.dirname(sys.executable))
+    in_venv = sys.prefix != sys.base_prefix  # otherwise it is the Python of all
+    return found if in_venv and found and os.path.realpath(found) == own else ""
 
 
 T = TypeVar("T")

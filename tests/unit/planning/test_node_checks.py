@@ -37,6 +37,7 @@ def quiet_shell(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A shell without the settings of the machine that runs the tests."""
     for name in ("PYTHONPATH", "PYTHONHOME", "PYTHONDONTWRITEBYTECODE", "CONDA_PREFIX", "LC_ALL", "PIP_CONFIG_FILE"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("PATH", "/usr/local/bin:/usr/bin:/bin")
     for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "no_proxy", "NO_PROXY", "PYTHONUSERBASE"):
         monkeypatch.delenv(name, raising=False)
     for name in ("HOME", "XDG_CONFIG_HOME", "TMPDIR"):
@@ -154,6 +155,19 @@ def test_variables_of_the_shell(
     found = observed(environ={"PATH": path})
     assert states(found) == seen
     assert "LDFLAGS" not in environ or found["shell-build"].message.endswith("CCL_ROOT LDFLAGS")
+
+
+def test_the_tools_own_folder_on_path_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    tool, link = tmp_path / "tool" / "bin", tmp_path / "link"
+    tool.mkdir(parents=True)
+    (tool / "python3").symlink_to("/bin/true")
+    link.symlink_to(tool)
+    monkeypatch.setattr(sys, "executable", str(tool / "python3"))
+    monkeypatch.setattr(sys, "prefix", str(tool.parent))
+    for path, named in ((f"{tool}:/usr/bin", tool), (f"{link}:/bin", link), (f"/usr/bin:{tool}", None), ("/bin", None)):
+        monkeypatch.setenv("PATH", path)
+        found = observed().get("shell-tool")
+        assert (found.state, f"`{named}` is on PATH" in found.message) == ("note", True) if found else named is None
 
 
 def test_the_umask_of_the_shell_is_known_and_does_not_matter() -> None:

@@ -55,6 +55,8 @@ def test_a_difference_fails_the_check_that_names_it(change: dict[str, str | None
     assert check == name and named in message
     for python in (None, "/home/ada/conda/bin/python"):
         assert list(failed_messages(SHELL, python)) == ["python"]
+    (wrong,) = (one for one in judge_loaded(RECORD, SHELL, "/tool/bin/python", tool="/tool/bin") if not one.passed)
+    assert "remove `/tool/bin` from PATH" in (wrong.hint or "")
 
 
 def test_a_shell_without_our_module_is_refused(capsys: pytest.CaptureFixture[str], words: Words) -> None:
