@@ -63,6 +63,11 @@ def nearest(word: str, known: Sequence[str]) -> str:
     return f" (did you mean `{name}`?)" if name else ""
 
 
+def add_arch(archs: Sequence[str]) -> str:
+    """The hint of a verb that needs one of these archs."""
+    return f"add {' or '.join(f'`--arch {arch}`' for arch in archs)}"
+
+
 def count(number: int, noun: str, nouns: str | None = None) -> str:
     """`1 step`, `2 steps`; `nouns` is a plural without a plain s."""
     return f"{number} {noun if number == 1 else nouns or f'{noun}s'}"

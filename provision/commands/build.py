@@ -170,6 +170,16 @@ def _archs(args: argparse.Namespace) -> list[str]:
     archs = list(dict.fromkeys(args.archs or ()))
     if args.all_archs:
         archs = [arch.name for arch in shipped.load_site(args.site).archs]
+    elif not archs:
+        try:
+            shipped.load_site(args.site).arch(None)
+        except ConfigError as error:
+            error.hint = (
+                f"{error.hint}; or `--all-archs --submit`: a job for each"
+                if error.kind == "ambiguous-arch"
+                else error.hint
+            )
+            raise
     if len(archs) > 1 and not args.submit:
         raise ConfigError(
             f"{len(archs)} archs cannot be built on this machine at once: {', '.join(archs)}",

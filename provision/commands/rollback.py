@@ -13,6 +13,7 @@ from provision.machine.configuration import shipped
 from provision.machine.root.publishing import Publisher
 from provision.planning.publication import changes, describe_generation
 from provision.profile.site import Site
+from provision.wording import add_arch
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -76,7 +77,7 @@ def one_arch(archs: list[str], site: Site, name: str | None) -> str:
     if len(archs) > 1:
         raise ConfigError(
             f"modules were published for several archs: {listing}",
-            hint=f"add `--arch {archs[0]}`",
+            hint=add_arch(archs),
             kind="ambiguous-arch",
         )
     return archs[0]

@@ -19,7 +19,7 @@ from provision.profile.provenance import SOURCES, Date, Source, is_below, neares
 from provision.profile.reader import VARIABLE, Faults, Named, Reader, Via
 from provision.profile.scheduler import Scheduler
 from provision.profile.strategy import PLUGINS, STRATEGIES, Strategy, StrategyName
-from provision.wording import nearest, nearest_name
+from provision.wording import add_arch, nearest, nearest_name
 
 SUPPORT = Form(r"[A-Za-z0-9][A-Za-z0-9@._~:/?=&%+-]*", "of a mail address or a web page, such as `help@site.example`")
 Support = Annotated[str, SUPPORT]
@@ -115,7 +115,7 @@ class Site:
                 return self.archs[0]
             raise ConfigError(
                 f"site `{self.name}` has several archs: {listing}",
-                hint=f"add `--arch {known[0]}`",
+                hint=add_arch(known),
                 kind="ambiguous-arch",
             )
         for arch in self.archs:

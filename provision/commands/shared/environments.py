@@ -15,7 +15,7 @@ from provision.machine.terminal.console import say
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.sharing import Sharing
 from provision.profile.site import Site
-from provision.wording import nearest, nearest_name
+from provision.wording import add_arch, nearest, nearest_name
 
 
 def store_of(site: Site, *, lenient: bool = False) -> Store:
@@ -75,7 +75,7 @@ def find_environment(store: Store, text: str, arch: str | None = None, *, site: 
         raise ConfigError(
             f"`{text}` matches several environments",
             evidence=names,
-            hint=f"add `--arch {archs[0]}`" if len(archs) == len(found) else f"give a whole name: `{names[0]}`",
+            hint=add_arch(archs) if len(archs) == len(found) else f"give a whole name: `{names[0]}`",
             kind="ambiguous-environment",
         )
     words = [*names, *(name.split("/", 1)[-1] for name in pointers.values())]

@@ -13,6 +13,7 @@ from provision.model.own_venv import TENSORFLOW, Beneath
 from provision.profile.arch import Arch
 from provision.profile.patterns import MODULE
 from provision.profile.site import Site
+from provision.wording import add_arch
 
 
 def arch_of_modules(site: Site, on: str, arch: str | None) -> Arch | None:
@@ -35,7 +36,7 @@ def arch_of_modules(site: Site, on: str, arch: str | None) -> Arch | None:
         raise ConfigError(
             f"`--on {on}` matches the modules of several archs",
             evidence=[f"`{one.name}`: {' '.join(one.provided)}" for one in found],
-            hint=f"add `--arch {found[0].name}`",
+            hint=add_arch([one.name for one in found]),
         )
     if any(not MODULE.fullmatch(name) for name in found[0].provided):
         raise ConfigError(

@@ -73,6 +73,26 @@ class Parser(argparse.ArgumentParser):
             )
 
 
+class Once(argparse.Action):
+    """The value of an option that has one; argparse alone would take the last of several and ignore the others."""
+
+    typed: str | None = None
+
+    def __call__(
+        self, parser: object, namespace: argparse.Namespace, values: Any, option_string: str | None = None
+    ) -> None:
+        """Take the value, if it is the only one."""
+        typed = " ".join(map(str, values)) if isinstance(values, list) else str(values)
+        if self.typed not in (None, typed):
+            raise ConfigError(
+                f"`{option_string}` has two values: `{self.typed}` and `{typed}`",
+                hint="give one; run the command again for the other",
+                kind="usage",
+            )
+        self.typed = typed
+        setattr(namespace, self.dest, values)
+
+
 def _settings(option: Option, *, shown: bool) -> dict[str, Any]:
     """The keywords of argparse for an option or argument."""
     settings: dict[str, Any] = {"help": option.purpose if shown else argparse.SUPPRESS, "dest": option.to}
@@ -89,6 +109,8 @@ def _settings(option: Option, *, shown: bool) -> dict[str, Any]:
         settings["type"] = option.read
     if option.again:
         settings["action"] = "extend" if option.number else "append"
+    elif option.names:
+        settings["action"] = Once
     return {**settings, "required": option.required} if option.names else settings
 
 

@@ -36,6 +36,7 @@ from provision.model.layout import EnvironmentId
 from provision.model.proof_result import ProofResult
 from provision.planning.proof_table import proof_table
 from provision.profile.site import Site
+from provision.wording import add_arch
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,7 +96,7 @@ def prove_all(args: argparse.Namespace, site: Site) -> Outcome:
     if len(archs) > 1 and site.scheduler.name != "none":
         raise ConfigError(
             f"users load environments of several archs: {', '.join(archs)}",
-            hint=f"add `--arch {archs[0]}`, or `--submit`: one job for each arch",
+            hint=f"{add_arch(archs)}, or `--submit`: one job for each arch",
             kind="ambiguous-arch",
         )
     with _listen(args) as listen:

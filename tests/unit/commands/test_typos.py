@@ -94,6 +94,34 @@ GPU_JOBS = {
 OTHER_RUNTIMES = tuple(f"{job} {more}" for job, options in GPU_JOBS.items() for more in options)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "plan --arch cpu --arch gpu",
+        "doctor --site local --site=nersc-cori",
+        "job horovod --nodes 2 --nodes 3",
+        "publish x --deprecate 2027-03-01 a --deprecate 2027-03-01 b",
+    ],
+)
+def test_an_option_with_one_value_refuses_a_second(words: str, capsys: Captured) -> None:
+    error = refused(capsys, *words.split())
+    option = next(word for word in words.split() if word.startswith("--"))
+    assert error["kind"] == "usage" and str(error["message"]).startswith(f"`{option}` has two values: ")
+
+
+def test_the_same_value_twice_is_that_value(capsys: Captured) -> None:
+    assert call("site", "show", "local", "--json", "--json") == 0
+    assert call("plan", "--profile", "--site", "local", "--site=local") == 0
+
+
+def test_each_arch_that_could_be_meant_is_named(capsys: Captured) -> None:
+    site = ("--site", "nersc-cori")
+    assert refused(capsys, "build", *site)["hint"] == (
+        "add `--arch haswell` or `--arch knl`; or `--all-archs --submit`: a job for each"
+    )
+    assert refused(capsys, "plan", *site)["hint"] == "add `--arch haswell` or `--arch knl`"
+
+
 @pytest.mark.parametrize("query", (*OTHER_VERBS, *OTHER_MODES, *OTHER_RUNTIMES))
 def test_an_option_that_would_be_ignored_is_refused_with_what_takes_it(
     query: str, capsys: Captured, words: Words
