@@ -9,10 +9,9 @@ from typing import Any
 from provision.commands.shared.offer import offer_for
 from provision.commands.shared.outcome import Outcome
 from provision.knowledge.combinations import Combinations
-from provision.knowledge.versions import release
 from provision.machine.configuration import shipped
 from provision.machine.files.tables import read_cells, read_combinations
-from provision.planning.solver import Fit, Offer, judge_stack
+from provision.planning.solver import Fit, Offer, judge_stack, newest_first, recommended
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -20,12 +19,15 @@ def run(args: argparse.Namespace) -> Outcome:
     site = shipped.load_site(args.site)
     arch, known, cells = site.arch(args.arch), read_combinations(), read_cells()
     offer = offer_for(site, arch)
-    stacks = sorted(
-        shipped.stacks_with_versions(), key=lambda stack: (release(stack.framework.version), stack.name), reverse=True
-    )
-    verdicts = [judge_stack(stack, offer, known, cells) for stack in stacks]
+    verdicts = [judge_stack(stack, offer, known, cells) for stack in newest_first(shipped.stacks_with_versions())]
+    best, default = recommended(verdicts), arch.stack or site.stack
+    name = best.stack.name if best else None
     lines = [f"{site.name}, arch {arch.name}: {_describe(offer)}", ""]
-    lines += _table(verdicts)
+    lines += _table(verdicts, name)
+    lines += (
+        ["", f"* recommended: the newest that {'works' if best.state == 'works' else 'may work'} here"] if best else []
+    )
+    lines += [f"`provision build` makes `{default}` unless `--stack` is given"]
     if args.verbose:
         lines += ["", *_needs(known)]
     rows = [
@@ -47,6 +49,8 @@ def run(args: argparse.Namespace) -> Outcome:
             "arch": arch.name,
             "offer": dataclasses.asdict(offer),
             "stacks": rows,
+            "recommended": name,
+            "default": default,
             "known": {name: [dict(row) for row in part] for name, part in dataclasses.asdict(known).items()},
         },
     )
@@ -61,8 +65,8 @@ def _describe(offer: Offer) -> str:
     return f"{offer.source} {'; '.join(words)}"
 
 
-def _table(verdicts: list[Fit]) -> list[str]:
-    """One line for each stack."""
+def _table(verdicts: list[Fit], best: str | None) -> list[str]:
+    """One line for each stack, with a `*` for the one that is recommended."""
     width = max((len(verdict.stack.name) for verdict in verdicts), default=0)
     lines = []
     for verdict in verdicts:
@@ -70,7 +74,8 @@ def _table(verdicts: list[Fit]) -> list[str]:
         if not reasons:
             reasons = ["built and proved by `make matrix`" if verdict.measured else "not measured"]
         python = verdict.minor or "-"
-        lines.append(f"{verdict.state:<6}  {verdict.stack.name:<{width}}  {python:<4}  {'; '.join(reasons)}")
+        mark = "*" if verdict.stack.name == best else " "
+        lines.append(f"{mark} {verdict.state:<6}  {verdict.stack.name:<{width}}  {python:<4}  {'; '.join(reasons)}")
     return lines
 
 

@@ -12,6 +12,7 @@ from provision.backends.spack.pip_wheel import refuse_old_python
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, read_target
 from provision.errors import ConfigError, raise_faults
+from provision.knowledge.versions import ascending
 from provision.machine.network.fetching import fetch_data, fetch_lock, fetch_source
 from provision.machine.network.spack_sources import fetch_pip
 from provision.machine.terminal.console import say
@@ -55,7 +56,7 @@ def _request(target: Target, python: str | None) -> Request:
     if python not in target.stack.pythons:
         raise ConfigError(
             f"the stack `{target.stack.name}` has no lock for Python {python}",
-            evidence=[f"it has: {', '.join(target.stack.pythons)}"],
+            evidence=[f"it has: {', '.join(ascending(target.stack.pythons))}"],
             hint=f"`--python {target.stack.pythons[0]}`",
         )
     return target.request_for(python)

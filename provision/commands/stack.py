@@ -7,6 +7,7 @@ from typing import Any
 
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
+from provision.knowledge.versions import ascending, release
 from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
 
@@ -36,16 +37,20 @@ def run_list(args: argparse.Namespace) -> Outcome:
                 "horovod": stack.horovod,
             }
         )
+    rows.sort(key=lambda row: release(row["framework"]), reverse=True)
     width = max((len(row["name"]) for row in rows), default=0)
     lines = [line for row in rows for line in stack_lines(row, width)]
     lines += [
         f"{wish['name']:<{width}}  chooses the newest TensorFlow {wish['tensorflow']} that works" for wish in wishes
     ]
+    lines.append("`provision compat --arch ARCH` shows which of them work on a kind of node, and recommends one")
     return Outcome(text="\n".join([*lines, *wrong]), result={"stacks": rows, "ranges": wishes, "unreadable": wrong})
 
 
 def stack_lines(row: dict[str, Any], width: int) -> list[str]:
     """A stack on one line, its summary below it."""
     horovod = f"Horovod {row['horovod']}" if row["horovod"] else "no Horovod"
-    lines = [f"{row['name']:<{width}}  Python {', '.join(row['pythons'])}; {horovod}"]
+    first, *others = row["pythons"]
+    pythons = [f"{minor} (preferred)" if minor == first and others else minor for minor in ascending(row["pythons"])]
+    lines = [f"{row['name']:<{width}}  Python {', '.join(pythons)}; {horovod}"]
     return [*lines, f"{'':<{width}}  {row['summary']}"] if row["summary"] else lines

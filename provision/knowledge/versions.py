@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+
+
+def ascending(versions: Iterable[str]) -> list[str]:
+    """Versions such as `3.9` and `3.11`, the oldest first."""
+    return sorted(versions, key=release)
 
 
 def release(version: str) -> tuple[int, ...]:

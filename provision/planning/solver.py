@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from provision.errors import PlanError
@@ -11,7 +11,7 @@ from provision.knowledge.combinations import Combinations
 from provision.knowledge.compatibility import Cell, find_cell, keras_of
 from provision.knowledge.cuda import CPU_PACKAGES, cuda_of, gpu_obstacle, same_major
 from provision.knowledge.math_libraries import REPORTED, MathLibrary, has_onednn
-from provision.knowledge.versions import release
+from provision.knowledge.versions import ascending, release
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import Stack
@@ -89,7 +89,7 @@ def _reasons(stack: Stack, offer: Offer, known: Combinations, minor: str | None)
     version = stack.framework.version
     if minor is None:
         there = ", ".join(offer.pythons or ()) or "none"
-        yield f"has locks for Python {', '.join(stack.pythons)}, {offer.source} {there}", True
+        yield f"has locks for Python {', '.join(ascending(stack.pythons))}, {offer.source} {there}", True
     row = known.of_tensorflow(version)
     if row and offer.glibc and release(offer.glibc) < release(row.glibc):
         yield f"needs glibc {row.glibc}, {offer.source} {offer.glibc}", "glibc" not in row.unsure
@@ -151,6 +151,20 @@ def fit(stack: Stack, wish: Wish, without: Sequence[str] = ()) -> Stack | None:
     return stack if all(fulfilled[part] or part in without for part in fulfilled) else None
 
 
+def newest_first(stacks: Iterable[Stack]) -> list[Stack]:
+    """The stacks by their framework, the newest first; of one version by name, so that the plain one comes first."""
+    by_name = sorted(stacks, key=lambda stack: stack.name)
+    return sorted(by_name, key=lambda stack: release(stack.framework.version), reverse=True)
+
+
+def recommended(verdicts: Sequence[Fit]) -> Fit | None:
+    """Of these, which are the newest first, one for who has no other wish: the newest that works, or else may work."""
+    good = sorted(
+        (verdict for verdict in verdicts if not verdict.against), key=lambda verdict: verdict.state != "works"
+    )
+    return good[0] if good else None
+
+
 def choose(wish: Wish, stacks: Sequence[Stack], offer: Offer, known: Combinations, cells: Sequence[Cell]) -> Choice:
     """The newest stack that fulfils the wish and works on the offer; of one version, the one that was measured.
 
@@ -158,7 +172,7 @@ def choose(wish: Wish, stacks: Sequence[Stack], offer: Offer, known: Combination
         PlanError: there is none; the error names what is against each, and the fewest wishes to drop.
     """
     of_kind = [stack for stack in stacks if other_kind(stack, offer) is None]
-    ordered = sorted(of_kind, key=lambda stack: (release(stack.framework.version), stack.name), reverse=True)
+    ordered = newest_first(of_kind)
 
     def judged(*without: str) -> list[Fit]:
         fitting = (fit(stack, wish, without) for stack in ordered)
@@ -208,7 +222,9 @@ def missing_in_profile(arch: Arch, stack: Stack) -> tuple[str, ...]:
     names = " ".join(arch.modules).lower()
     missing = []
     if arch.python is None and "python" not in names and "conda" not in names:
-        missing.append(f"no module is named after Python: the node itself needs Python {' or '.join(stack.pythons)}")
+        missing.append(
+            f"no module is named after Python: the node itself needs Python {' or '.join(ascending(stack.pythons))}"
+        )
     if arch.gpu and "cudnn" not in names and stack.framework.package not in CPU_PACKAGES:
         missing.append("no module is named after cuDNN: the CUDA module must contain it, or TensorFlow uses no GPU")
     if arch.gpu and "cuda" not in names and arch.gpu.cuda_home is None:

@@ -13,6 +13,7 @@ from provision.errors import ConfigError
 from provision.jobs.image_job import ImageJob
 from provision.jobs.overlay_job import OWN_FILES, OWN_GB, OverlayJob, lock_name
 from provision.knowledge.miniforge import RELEASES, release_for
+from provision.knowledge.versions import ascending
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import read_given
 from provision.machine.programs.shell import absolute
@@ -47,7 +48,7 @@ def run_overlay(args: argparse.Namespace) -> Outcome:
         raise ConfigError(
             f"no Miniforge has a Python for the stack `{target.stack.name}`",
             evidence=[
-                f"the stack is for Python {', '.join(target.stack.pythons)}",
+                f"the stack is for Python {', '.join(ascending(target.stack.pythons))}",
                 f"the known releases have {', '.join(release.python for release in RELEASES)}",
             ],
             hint="`--stack tensorflow-2.15.1`",

@@ -13,6 +13,7 @@ from provision.commands.shared.target import make_target
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
 from provision.jobs.build_job import build_batch
 from provision.knowledge.targets import require_known_target
+from provision.knowledge.versions import ascending
 from provision.machine.configuration import shipped
 from provision.model.check import MARKS, Check, State, observed
 from provision.profile.site import blank_paths, find_faults
@@ -74,7 +75,7 @@ def _parts(name: str) -> list[Check]:
                 compat = f"`provision compat --site {site.typed} --arch {arch.name}` shows which stacks work"
                 checks.append(observed(group, state, message, hint=compat))
                 continue
-            pythons = ", ".join(target.stack.pythons)
+            pythons = ", ".join(ascending(target.stack.pythons))
             checks.append(
                 observed(group, "good", f"arch `{arch.name}`: stack `{target.stack.name}`, locked for Python {pythons}")
             )

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from golden_files import Words
-from parts.cli import answer
+from parts.cli import answer, envelope
 from parts.json_page import faults
 from provision import cli
 from provision.machine.probes.offer import CUDA_IN_NAME, PYTHON_IN_NAME
@@ -38,6 +38,19 @@ def test_compat_judges_every_stack_and_has_what_is_known(capsys: Captured, words
     rows = {row["stack"]: row for row in body["result"]["stacks"]}
     (reason,) = rows["tensorflow-2.21.0-gpu"]["against"]
     words("compat", reason)
+    names = [row["stack"] for row in body["result"]["stacks"]]
+    best = body["result"]["recommended"]
+    good = [name for name in names if not rows[name]["against"]]
+    assert rows[best]["state"] == "works" or best == good[0]
+    assert [name for name in names if rows[name]["state"] == "works"][:1] in ([], [best])
+    assert (
+        names.index("tensorflow-2.21.0") < names.index("tensorflow-2.21.0-tf-keras") < names.index("tensorflow-2.2.3")
+    )
+    assert body["result"]["default"] == "tensorflow-2.21.0"
+    assert cli.main(["compat", "--site", "local"]) == 0
+    assert [line.split()[2] for line in capsys.readouterr().out.splitlines() if line[:2] == "* "][:1] == [best]
+    assert cli.main(["stack", "list", "--json"]) == 0
+    assert [row["name"] for row in envelope(capsys)["result"]["stacks"]] == names
     assert {row["state"] for row in rows.values()} <= {"works", "unsure", "no"}
     assert {row["version"] for row in body["result"]["known"]["tensorflow"]} >= {"1.15", "2.21"}
     assert cli.main(["compat", "--verbose"]) == 0
