@@ -115,7 +115,7 @@ def _is_certain(nodes: int, ranks_per_node: int, best: Numbers, worst: Numbers) 
     return image < from_files(nodes, ranks_per_node, best)
 
 
-LEFT, RIGHT, TOP, BOTTOM = 60, 460, 20, 300
+LEFT, RIGHT, TOP, BOTTOM = 60, 450, 20, 300
 COLOURS = ("#c0392b", "#2a7ab0", "#1e8449", "#9a7d0a")
 
 

@@ -7,6 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from parts.paths import GOLDEN, REPOSITORY
 from provision.knowledge.start_up_numbers import NUMBERS
 from provision.launch.start_up import WAYS, advice, drawing, estimates, seconds_of_lookups
 
@@ -65,3 +66,15 @@ def test_the_drawing_has_an_area_for_each_way_inside_of_its_frame(sizes: tuple[i
     assert len(areas) == len(WAYS)
     places = [tuple(map(float, place.split(","))) for area in areas for place in area.split()]
     assert all(0 <= x <= 480 and 0 <= y <= 340 for x, y in places)
+
+
+def test_the_page_has_the_table_and_the_drawing_of_today() -> None:
+    pages = REPOSITORY / "docs" / "explanation"
+    rows = estimates(SIZES, 64, BEST, WORST)
+    assert (pages / "start-up.svg").read_text() == drawing(rows), (
+        "provision startup --plot docs/explanation/start-up.svg"
+    )
+    page = (pages / "start-up.md").read_text()
+    assert [line for line in advice(rows, 64, BEST, WORST) if line not in page] == []
+    printed = (GOLDEN / "words" / "startup.txt").read_text().partition("nodes  ranks")[2].split("\n\n")[0]
+    assert printed and printed in page
