@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 
-from provision.knowledge.combinations import TensorFlowRow
+from provision.knowledge.combinations import FrameworkRow
 from provision.machine.files.tables import read_combinations
 
 OLD = ("manylinux2014_x86_64", "manylinux2010_x86_64")
@@ -40,7 +40,7 @@ def requirement(requires: list[str], name: str) -> str:
     return ""
 
 
-def differences(row: TensorFlowRow) -> list[str]:
+def differences(row: FrameworkRow) -> list[str]:
     """What a row says and its wheels do not."""
     lines = []
     for python in (row.python[0], row.python[-1]):

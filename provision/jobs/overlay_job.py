@@ -119,10 +119,14 @@ def make_overlay_script(job: OverlayJob, cpu_family: str) -> OverlayScript:
             hint="another `--stack`, or an image that has TensorFlow in it",
         )
     gpu = job.arch.gpu
-    obstacle = gpu_obstacle(job.framework.version, uname, gpu.capabilities) if gpu and not job.requirements else None
+    obstacle = (
+        gpu_obstacle(job.framework.interface, job.framework.version, uname, gpu.capabilities)
+        if gpu and not job.requirements
+        else None
+    )
     if obstacle and obstacle[1]:
         raise ConfigError(
-            f"TensorFlow {job.framework.version} in an overlay cannot use the GPUs of arch `{job.arch.name}`: it {obstacle[0]}",
+            f"{job.framework.title} in an overlay cannot use the GPUs of arch `{job.arch.name}`: it {obstacle[0]}",
             evidence=[f"`archs.{job.arch.name}.target` and `.gpu.capabilities` in `{site.origin}`"],
             hint=f"`provision job image --site {site.typed}` pulls an image that has TensorFlow for these GPUs in it",
         )

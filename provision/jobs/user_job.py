@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 
 from provision.errors import ConfigError
 from provision.jobs.scheduler_request import batch_for
-from provision.knowledge.tensorflow_modules import tensorflow_module
+from provision.knowledge.frameworks import framework_module
+from provision.knowledge.frameworks.interface import FrameworkInterface
 from provision.knowledge.versions import release
 from provision.launch.available_modules import without_horovod
 from provision.launch.rank_threads import INTER, INTRA, OMP, cpus_of_rank, job_environ, parts_of_node
@@ -20,7 +21,7 @@ from provision.profile.container import Runtime
 from provision.profile.launcher import LAUNCHERS, Launcher, LauncherName
 from provision.profile.patterns import MEMORY
 from provision.profile.site import Site
-from provision.profile.stack import ONE_PROCESS_PROGRAMS
+from provision.profile.stack import ONE_PROCESS_PROGRAMS, Framework
 from provision.profile.strategy import PLUGINS, StrategyName
 from provision.schedulers import TITLES, SchedulerInterface, scheduler_for
 
@@ -35,8 +36,8 @@ IMAGE_FROM_NODES = 4
 class UserJob:
     """What a user asked for. If a value is None, the site's profile decides it.
 
-    `module` is that of our environment, with TensorFlow of the version `tensorflow`, and `activate` the file to source instead if
-    the site has no module system. `site_modules` are modules of the site to
+    `module` is that of our environment, with this `framework` if that is known, and `activate` the file to source instead if the
+    site has no module system. `site_modules` are modules of the site to
     load instead of those that its profile names. `arguments` are texts, or code in which the node expands variables. `script`
     is an absolute path, or a path in the folder from which the job is submitted, or it begins with a `$VARIABLE` that the
     modules set (the example of a plug-in). `command` is the command that wrote the job. `memory` is for one CPU, `extra` are
@@ -53,7 +54,7 @@ class UserJob:
     activate: str | None = None
     stack: str | None = None
     """The value of `--stack` that names the stack of our environment; None if only its module was named."""
-    tensorflow: str | None = None
+    framework: Framework | None = None
     script: str = "train.py"
     arguments: tuple[str, ...] = ()
     nodes: int | None = None
@@ -91,14 +92,14 @@ class UserJob:
 
     @property
     def provided(self) -> tuple[str, ...]:
-        """The modules of the site with which the job gets TensorFlow if its runtime is `modules`."""
+        """The modules of the site with which the job gets its framework if its runtime is `modules`."""
         if self.kind in PLUGINS:
             return self.site.strategy(self.kind).modules
         if self.site_modules or self.kind == "horovod":
             return self.site_modules or self.arch.provided
         # Only Horovod's jobs need its module, which may be of other versions, or gone.
         others = without_horovod(self.arch.provided)
-        return others if tensorflow_module(others) else self.arch.provided
+        return others if framework_module(others) else self.arch.provided
 
     @property
     def alone(self) -> bool:
@@ -108,7 +109,7 @@ class UserJob:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What is decided for a job: how TensorFlow is run, on which nodes and ranks, and what the scheduler is asked for."""
+    """What is decided for a job: how the framework is run, on which nodes and ranks, and what the scheduler is asked for."""
 
     job: UserJob
     runtime: Runtime
@@ -124,11 +125,12 @@ class Decision:
     """How the ranks get the environment."""
 
     @property
-    def tensorflow(self) -> tuple[str, tuple[int, ...]] | None:
-        """The module that provides TensorFlow, and its version; None if no name gives a version."""
+    def framework(self) -> tuple[FrameworkInterface, str, tuple[int, ...]] | None:
+        """The framework, the module that provides it, and its version; None if no name gives a version."""
         if self.runtime == "venv":
-            return (self.job.module, release(self.job.tensorflow)) if self.job.tensorflow else None
-        return tensorflow_module(self.job.provided) if self.runtime == "modules" else None
+            of_stack = self.job.framework
+            return (of_stack.interface, self.job.module, release(of_stack.version)) if of_stack else None
+        return framework_module(self.job.provided) if self.runtime == "modules" else None
 
 
 def decide(job: UserJob) -> Decision:
@@ -192,7 +194,7 @@ def _cpus(job: UserJob, ranks: int, gpus: int) -> int:
 
 
 def _runtime(job: UserJob) -> Runtime:
-    """How TensorFlow is run: as the user asked, or with the first of the site's runtimes that this arch has."""
+    """How the framework is run: as the user asked, or with the first of the site's runtimes that this arch has."""
     if job.kind in PLUGINS:
         return "modules"
     usable = [runtime for runtime in job.site.runtimes if runtime != "modules" or job.provided]

@@ -82,9 +82,15 @@ def _multiworker(decision: Decision) -> Iterator[Fault]:
             hint="`provision job horovod`",
         )
 
-    loaded = decision.tensorflow
-    if job.kind == "multiworker" and loaded is not None and loaded[1] < MULTIWORKER_SINCE:
-        message = f"TensorFlow of `{loaded[0]}` has no `tf.distribute.MultiWorkerMirroredStrategy`, which came with 2.4"
+    loaded = decision.framework
+    if loaded is not None and job.kind not in loaded[0].kinds:
+        message = f"`{job.kind}` is not a kind of job for {loaded[0].title}, which `{loaded[1]}` provides"
+        kinds = ", ".join(loaded[0].kinds)
+        yield Fault(
+            "mismatch", "strategy", message, hint=f"`provision job {loaded[0].kinds[0]}`, or another of {kinds}"
+        )
+    elif job.kind == "multiworker" and loaded is not None and loaded[2] < MULTIWORKER_SINCE:
+        message = f"TensorFlow of `{loaded[1]}` has no `tf.distribute.MultiWorkerMirroredStrategy`, which came with 2.4"
         yield Fault("mismatch", "strategy", message, hint="`provision job horovod`")
 
 

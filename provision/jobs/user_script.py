@@ -75,8 +75,8 @@ class Script:
     launch: Code
     inside: Code | None = None
     """The command that runs one process in the container, up to the program; None without a container."""
-    tensorflow: str | None = None
-    """The version of TensorFlow, as far as the stack or the name of a module gives it."""
+    framework: tuple[str, str] | None = None
+    """The name and version of the framework, as far as the stack or the name of a module gives them."""
     container: Container | None = None
     image: str | None = None
     cuda_home: Code | None = None
@@ -137,7 +137,7 @@ def make_script(job: UserJob) -> Script:
         activate=job.activate if runtime == "venv" and job.site.modules.name == "none" else None,
         launch=_launch(decision, _rank_variables(decision, exports, sets_xla_flags=cuda is not None)),
         inside=_inside(job, container) if container else None,
-        tensorflow=".".join(map(str, decision.tensorflow[1])) if decision.tensorflow else None,
+        framework=(found[0].name, ".".join(map(str, found[2]))) if (found := decision.framework) else None,
         container=container,
         image=image,
         cuda_home=shell_path(cuda, unset_is_empty=True) if cuda else None,

@@ -1,4 +1,4 @@
-"""What goes with what: releases of TensorFlow, CUDA, MPI and CPU targets, each fact with its source and how sure it is.
+"""What goes with what: releases of frameworks, CUDA, MPI and CPU targets, each fact with its source and how sure it is.
 
 `combinations.toml` holds the rows. A fact of which we are sure may refuse a build; of another one a user is warned. What was
 really built and proved is in `compatibility.json`, and is better evidence than every row here.
@@ -10,16 +10,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from provision.knowledge.cuda import cuda_of, describe_capabilities
+from provision.knowledge.cuda import describe_capabilities
+from provision.knowledge.frameworks import FRAMEWORKS
 from provision.knowledge.versions import release
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TensorFlowRow:
-    """The wheel of one minor version of TensorFlow. `checked`: when `python`, `glibc` and the requirements were read from it.
+class FrameworkRow:
+    """The wheel of one minor version of a framework. `checked`: when `python`, `glibc` and the requirements were read from it.
 
-    `unsure` names the keys that were not read from the wheel or from TensorFlow's own table.
+    `unsure` names the keys that were not read from the wheel or from the framework's own table; an empty value does not apply.
     """
+
+    framework: str
 
     version: str
     release: str
@@ -27,8 +30,8 @@ class TensorFlowRow:
     machines: tuple[str, ...]
     glibc: str
     numpy: str
-    protobuf: str
-    keras: str
+    protobuf: str = ""
+    keras: str = ""
     cudnn: str
     nccl: str
     compiler: str
@@ -41,7 +44,7 @@ class TensorFlowRow:
     @property
     def cuda(self) -> str | None:
         """The CUDA version that the wheel is built with."""
-        return cuda_of(self.version)
+        return FRAMEWORKS[self.framework].cuda_of(self.version)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,16 +96,21 @@ class TargetRow:
 class Combinations:
     """All rows, in the order of the file."""
 
-    tensorflow: tuple[TensorFlowRow, ...]
+    tensorflow: tuple[FrameworkRow, ...]
     horovod: tuple[HorovodRow, ...]
     cuda: tuple[CudaRow, ...]
     mpi: tuple[MpiRow, ...]
     target: tuple[TargetRow, ...]
 
-    def of_tensorflow(self, version: str) -> TensorFlowRow | None:
-        """The row of this version (`2.15.1`) of TensorFlow; None if it is not known."""
+    @property
+    def frameworks(self) -> tuple[FrameworkRow, ...]:
+        """The rows of all frameworks."""
+        return self.tensorflow
+
+    def of_framework(self, name: str, version: str) -> FrameworkRow | None:
+        """The row of this version (`2.15.1`) of a framework; None if it is not known."""
         minor = ".".join(version.split(".")[:2])
-        return next((row for row in self.tensorflow if row.version == minor), None)
+        return next((row for row in self.frameworks if (row.framework, row.version) == (name, minor)), None)
 
     def of_horovod(self, tensorflow: str) -> HorovodRow | None:
         """The row about Horovod on this version of TensorFlow; None if nothing is known."""
@@ -130,7 +138,7 @@ def read_combinations(data: Mapping[str, Any]) -> Combinations:
         return [{key: tuple(v) if isinstance(v, list) else v for key, v in row.items()} for row in data[name]]
 
     return Combinations(
-        tensorflow=tuple(TensorFlowRow(**row) for row in rows("tensorflow")),
+        tensorflow=tuple(FrameworkRow(framework="tensorflow", **row) for row in rows("tensorflow")),
         horovod=tuple(HorovodRow(**row) for row in rows("horovod")),
         cuda=tuple(CudaRow(**row, capabilities=describe_capabilities(row["version"])) for row in rows("cuda")),
         mpi=tuple(MpiRow(**row) for row in rows("mpi")),

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from provision.knowledge.frameworks import FRAMEWORKS
 from provision.knowledge.toolchains import generation
 from provision.knowledge.versions import release
 from provision.launch.modules import load_script
@@ -15,7 +16,7 @@ from provision.profile.module_system import ModuleSystem
 # The names that sites give to the modules of each subject, in lower case: EasyBuild's, Spack's, Cray's and those of the
 # five sites of docs/dev/requirements.md.
 NAMES: dict[str, tuple[str, ...]] = {
-    "tensorflow": ("tensorflow", "py-tensorflow", "tensorflow-gpu"),
+    **{framework.name: framework.module_names for framework in FRAMEWORKS.values()},
     "horovod": ("horovod", "py-horovod"),
     "python": ("python", "python3", "cray-python", "miniconda", "miniconda3", "miniforge3", "conda", "anaconda3"),
     "compiler": ("gcc", "gcc-native", "prgenv-gnu", "gcccore"),

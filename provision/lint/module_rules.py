@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from provision.knowledge.tensorflow_modules import tensorflow_module
+from provision.knowledge.frameworks import framework_module
+from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.knowledge.toolchains import mixture
 from provision.knowledge.versions import release
 from provision.lint.job_script import JobScript, loaded_by
@@ -116,11 +117,11 @@ def venv_before_modules(job: JobScript) -> Found:
     "leave out the environment, or the module; `provision venv create` makes an environment on top of a module",
 )
 def python_hidden(job: JobScript) -> Found:
-    """An environment of conda that is activated after a module with TensorFlow."""
+    """An environment of conda that is activated after a module with a framework."""
     loaded = ""
     for command in job.commands:
-        found = tensorflow_module(loaded_by(command.plain))
-        loaded = found[0] if found else "" if command.plain[:2] in EMPTIED else loaded
+        found = framework_module(loaded_by(command.plain))
+        loaded = found[1] if found else "" if command.plain[:2] in EMPTIED else loaded
         starts = command.plain[:2] in (("conda", "activate"), ("mamba", "activate"), ("source", "activate"))
         if loaded and starts and len(command.plain) > 2:
             yield command.line, loaded
@@ -132,8 +133,8 @@ def python_hidden(job: JobScript) -> Found:
     "`provision venv create`, then pip in that environment",
 )
 def user_packages(job: JobScript) -> Found:
-    """`pip install --user` on top of a module with TensorFlow."""
-    if tensorflow_module(name for _, name in job.modules):
+    """`pip install --user` on top of a module with a framework."""
+    if framework_module(name for _, name in job.modules):
         installs = (one for one in job.commands if {"install", "--user"} <= {*one.words})
         yield from ((one.line,) for one in installs if re.search(r"\bpip[\d.]* ", " ".join(one.words)))
 
@@ -148,7 +149,7 @@ def module_tree(job: JobScript, site: Site, arch: Arch) -> Found:
     first = next(iter(arch.provided), "")
     of_site = {name.partition("/")[0] for name in arch.provided}
     line = next((line for line, name in job.modules if name.partition("/")[0] in of_site), None)
-    chooses = arch.provided_unload and "/" not in first and not tensorflow_module((first,))
+    chooses = arch.provided_unload and "/" not in first and not framework_module((first,))
     if chooses and line and not any(name == first for _, name in job.modules):
         yield line, arch.name, first, f"--force swap {arch.provided_unload[0]}"
 
@@ -176,7 +177,7 @@ def horovod_build(job: JobScript) -> Found:
 def horovod_build_fails(job: JobScript) -> Found:
     """A Horovod that pip compiles against a TensorFlow that is too new."""
     asked = [match for one in job.commands for match in [PIP_TENSORFLOW.search(" ".join(one.words))] if match]
-    module = tensorflow_module(name for _, name in job.modules)
+    module = TENSORFLOW.module_of(name for _, name in job.modules)
     for line, _ in _pip_horovod(job):
         version = release(asked[-1][2]) if asked and asked[-1][2] else module[1] if module and not asked else ()
         newest = bool(asked) and (not version or asked[-1][1][:1] == ">")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from provision.knowledge.tensorflow_modules import tensorflow_module
+from provision.knowledge.frameworks import framework_module
 from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import INTER, INTRA, OMP, explain_too_many_threads
 from provision.lint.job_script import JobScript
@@ -54,7 +54,7 @@ def _node(job: JobScript, arch: Arch) -> tuple[int, int]:
 def too_many_threads(job: JobScript, site: Site, arch: Arch) -> Found:
     """More threads than a node has."""
     (ranks, threads), openmp = _node(job, arch), _openmp(job)
-    loads = any(name in arch.provided or tensorflow_module((name,)) for _, name in job.modules)
+    loads = any(name in arch.provided or framework_module((name,)) for _, name in job.modules)
     number = openmp[0] if openmp else arch.threads.omp if arch.threads.owner == "module" and loads else 0
     if arch.node is None or number * ranks <= threads:
         return

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from provision.knowledge.tensorflow_modules import tensorflow_module
+from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import INTER
 from provision.lint.job_script import JobScript
@@ -53,7 +53,7 @@ def tensorflow_of(script: JobScript) -> Loaded | None:
     """The module or environment with TensorFlow; None if no name gives a version."""
     sources = [command for command in script.commands if command.name in ("source", ".") and len(command.words) > 1]
     activated = [script.filled(command.words[1]) for command in sources]
-    found = tensorflow_module((*(name for _, name in script.modules), *activated))
+    found = TENSORFLOW.module_of((*(name for _, name in script.modules), *activated))
     if found is None:
         return None
     return Loaded(*found, "tf-keras" in found[0] or script.set_to("TF_USE_LEGACY_KERAS") in ("1", "true", "True"))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.model.stored import Stored
 
 
@@ -23,3 +24,5 @@ class Modulefile(Stored):
     """Modules to unload before it is loaded, such as a site's default programming environment."""
     packages: tuple[tuple[str, str], ...] = ()
     """Names and versions of packages for which `module spider` finds this module."""
+    defaults: tuple[tuple[str, str], ...] = TENSORFLOW.quiet
+    """Variables that it sets unless the user has set them. Records without them are of environments with TensorFlow."""

@@ -177,13 +177,15 @@ class ExpectedGpu:
 class Expectation:
     """What the inspection of a built environment must find."""
 
+    framework: str
+    """The name of the framework in its stack."""
     versions: tuple[tuple[str, str], ...]
     mpi_libraries: tuple[str, ...]
     allowed: tuple[str, ...]
     """Folders from which libraries may be loaded, in addition to the system's."""
     gpu: ExpectedGpu | None = None
     math: MathLibrary | None = None
-    """The library with which TensorFlow must compute on CPUs; None if any is right."""
+    """The library with which the framework must compute on CPUs; None if any is right."""
 
     @property
     def horovod(self) -> bool:

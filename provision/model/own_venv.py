@@ -15,6 +15,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from provision.errors import ConfigError
+from provision.knowledge.frameworks import installed_frameworks
 from provision.model.check import Check
 from provision.model.quoting import bash
 
@@ -24,9 +25,7 @@ CONSTRAINTS = "provision-constraints.txt"
 VALID = re.compile(r"/[A-Za-z0-9_./@%+=-]+", re.ASCII)
 # pip may bring newer ones into the venv: only builds of packages use them.
 FREE = ("pip", "setuptools", "wheel")
-# The packages that have the folder `tensorflow`.
-TENSORFLOW = ("tensorflow", "tensorflow-cpu", "tensorflow-gpu", "intel-tensorflow")
-# Compiled against an MPI and a TensorFlow, so it has a check of its own.
+# Compiled against an MPI and a framework, so it has a check of its own.
 HOROVOD = "horovod"
 
 
@@ -129,8 +128,8 @@ class OwnHorovod:
     """A Horovod that is installed in a venv; `mpi` and `mpi_of_stack` are the MPI libraries that are found for each now."""
 
     version: str
-    tensorflow: str | None
-    """The TensorFlow against which it was compiled, from its `metadata.json`."""
+    built_for: Mapping[str, str]
+    """The titles and versions of the frameworks against which it was compiled, from its `metadata.json`."""
     mpi: tuple[str, ...]
     mpi_of_stack: tuple[str, ...]
     families: tuple[str, ...] = ()
@@ -218,11 +217,13 @@ def _check_beneath(beneath: Beneath, published: str | None, again: str) -> Check
 
 
 def _check_horovod(horovod: OwnHorovod, installed: Mapping[str, str]) -> Check:
-    """Whether a Horovod of the venv was compiled against the stack's TensorFlow and finds the MPI of the stack's own."""
-    wanted = next((installed[name] for name in TENSORFLOW if name in installed), None)
+    """Whether a Horovod of the venv was compiled against the stack's frameworks and finds the MPI of the stack's own."""
+    there, built_for = installed_frameworks(installed), horovod.built_for
     libraries, wrong = ", ".join(horovod.mpi), []
-    if wanted is None or horovod.tensorflow != wanted:
-        wrong.append(f"compiled for TensorFlow {horovod.tensorflow or '(not known)'}, the stack has {wanted or 'none'}")
+    if not built_for or not built_for.items() <= there.items():
+        wrong.append(
+            f"compiled for {_versions(built_for) or 'no known framework'}, the stack has {_versions(there) or 'none'}"
+        )
     if not horovod.mpi:
         wrong.append("it links no MPI library that is found in this shell")
     elif not horovod.mpi_of_stack and horovod.families != (horovod.family,):
@@ -232,10 +233,14 @@ def _check_horovod(horovod: OwnHorovod, installed: Mapping[str, str]) -> Check:
         wrong.append(f"it links {libraries}, the stack's Horovod {', '.join(horovod.mpi_of_stack)}")
     return _check(
         "your Horovod",
-        f"{horovod.version}, compiled for TensorFlow {wanted}, links {libraries}",
+        f"{horovod.version}, compiled for {_versions(built_for)}, links {libraries}",
         "; ".join(wrong),
         "load the module first; if it still fails: `python -m pip uninstall horovod`",
     )
+
+
+def _versions(frameworks: Mapping[str, str]) -> str:
+    return " and ".join(f"{title} {version}" for title, version in frameworks.items())
 
 
 def _changes(names: Sequence[str], before: Mapping[str, str], after: Mapping[str, str]) -> str:

@@ -66,6 +66,7 @@ def modulefile(
         ),
         facts=tuple((name, text) for name, text in facts_shown.items() if text),
         packages=tuple((name, pin.version) for name in SEARCHED if (pin := request.lock.pin(name))),
+        defaults=request.stack.framework.interface.quiet,
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from provision.backends.backend import Construction
-from provision.knowledge.math_libraries import SELECTS
 from provision.model.facts import Facts, Interpreter
 from provision.model.operation import Command, Expectation, ExpectedGpu, Inspect
 from provision.model.request import Request
@@ -16,15 +15,18 @@ from provision.planning.math_library import required_library
 def inspection(request: Request, facts: Facts, python: Interpreter, construction: Construction, prefix: str) -> Inspect:
     """The program that reports the contents of the environment, and what it must report."""
     gpu, stack = gpu_of(request, facts), request.stack
+    framework = stack.framework.interface
     argv = (
         *(construction.python, f"{request.programs_folder}/inspect_env.py"),
+        *("--framework", framework.package),
         *(() if stack.horovod else ("--without-horovod",)),
         *(("--gpu",) if gpu else ()),
         *(("--cuobjdump", gpu.cuobjdump) if gpu and gpu.cuobjdump else ()),
     )
     expectation = Expectation(
+        framework=framework.name,
         versions=(
-            ("tensorflow", stack.framework.version),
+            (framework.package, stack.framework.version),
             *((("horovod", stack.horovod),) if stack.horovod else ()),
             ("python", python.version),
         ),
@@ -34,7 +36,7 @@ def inspection(request: Request, facts: Facts, python: Interpreter, construction
         math=required_library(request.arch, stack),
     )
     # The inspection runs before there is a modulefile.
-    selected = tuple(pair for pair in loaded_environ(request, facts) if pair[0] == SELECTS)
+    selected = tuple(pair for pair in loaded_environ(request, facts) if pair[0] == framework.onednn_switch)
     launcher = request.site.launcher_to_node(request.arch)
     return Inspect(command=Command(argv=argv, environ=selected, launcher=launcher), expectation=expectation)
 

@@ -63,8 +63,7 @@ def environment_id(identity: Mapping[str, str]) -> EnvironmentId:
 def loaded_environ(request: Request, facts: Facts) -> tuple[tuple[str, str], ...]:
     """The variables that the modulefile sets in addition to the backend's. Those of the profile come last, so that they win."""
     gpu, arch = gpu_of(request, facts), request.arch
-    # XLA looks for CUDA's device library in /usr/local/cuda only.
-    of_gpu = (("XLA_FLAGS", f"--xla_gpu_cuda_data_dir={gpu.cuda_home}"),) if gpu else ()
+    of_gpu = request.stack.framework.interface.cuda_environ(gpu.cuda_home) if gpu else ()
     own = dict(arch.environ)
     return (
         *library_environ(arch, request.stack),

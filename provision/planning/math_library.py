@@ -1,9 +1,9 @@
-"""The library with which TensorFlow must compute on CPUs, if the arch or the stack requires one. Pure."""
+"""The library with which the framework must compute on CPUs, if the arch or the stack requires one. Pure."""
 
 from __future__ import annotations
 
 from provision.errors import Fault
-from provision.knowledge.math_libraries import REPORTED, MathLibrary, has_onednn, selecting_environ
+from provision.knowledge.math_libraries import REPORTED, MathLibrary
 from provision.model.request import Request
 from provision.profile.arch import Arch
 from provision.profile.stack import Stack
@@ -15,9 +15,10 @@ def required_library(arch: Arch, stack: Stack) -> MathLibrary | None:
 
 
 def library_environ(arch: Arch, stack: Stack) -> tuple[tuple[str, str], ...]:
-    """The variables with which TensorFlow uses the library that is required, without those that the files set themselves."""
+    """The variables with which the framework uses the library that is required, without those that the files set themselves."""
     framework, own = stack.framework, dict((*stack.environ, *arch.environ))
-    selecting = selecting_environ(framework.package, framework.version) if required_library(arch, stack) else ()
+    selecting = framework.interface.onednn_environ(framework.package, framework.version)
+    selecting = selecting if required_library(arch, stack) else ()
     return tuple(pair for pair in selecting if pair[0] not in own)
 
 
@@ -25,7 +26,7 @@ def library_faults(request: Request) -> tuple[Fault, ...]:
     """Why the framework of the stack cannot compute with the library that is required, if it cannot."""
     arch, stack = request.arch, request.stack
     required, framework = required_library(arch, stack), stack.framework
-    if required is None or has_onednn(framework.package, framework.version):
+    if required is None or framework.interface.has_onednn(framework.package, framework.version):
         return ()
     name = REPORTED[required]
     if stack.math is None:

@@ -30,13 +30,12 @@ SHARED_MEMORY = 256 * 1024**2
 # Not measured: with less than this, compilers of large C++ sources are often killed.
 COMPILER_BYTES = 1_000_000_000
 PROCESSES = 512
-# Packages that replace those of the environment if they come first.
-CRITICAL = ("tensorflow", "tensorflow_cpu", "horovod", "keras", "tf_keras", "numpy", "protobuf", "h5py", "mpi4py")
+# Packages that replace those of the environment if they come first, beside those of the framework.
+SHADOWING = ("horovod", "numpy", "h5py", "mpi4py")
 # Variables that programs of the environment read when they run; `clean_environ` removes them for a build.
 HOROVOD_RANKS = tuple(
     f"HOROVOD_{name}" for name in ("RANK", "SIZE", "LOCAL_RANK", "GLOO_RENDEZVOUS_ADDR", "CONTROLLER")
 )
-SOURCE_OF_AVX = "TensorFlow's page of pip: wheels for x86_64 need AVX"
 
 
 def check_node(
@@ -48,7 +47,7 @@ def check_node(
         *check_file_systems(around),
         *_shell(around, facts),
         *_set_by_modules(arch, facts),
-        *_home(around),
+        *_home(around, stack),
         *_limits(around, facts, stack),
         *check_loaded(arch, facts, around),
         *_wheel(stack, facts, around, known, runs_here=runs_here),
@@ -218,9 +217,10 @@ def _set_by_modules(arch: Arch, facts: Facts) -> Iterator[Check]:
         )
 
 
-def _home(around: Surroundings) -> Iterator[Check]:
+def _home(around: Surroundings, stack: Stack) -> Iterator[Check]:
     """Packages in the user's home, which hide those of an environment from programs without PYTHONNOUSERSITE."""
-    critical = [name for name in around.user_packages if name.replace("-", "_") in CRITICAL]
+    shadowing = (*SHADOWING, *stack.framework.interface.shadowing)
+    critical = [name for name in around.user_packages if name.replace("-", "_") in shadowing]
     if critical:
         yield note(
             "home-packages",
@@ -249,7 +249,7 @@ def _limits(around: Surroundings, facts: Facts, stack: Stack) -> Iterator[Check]
         yield note(
             "limit-processes",
             f"you may start {around.process_limit} processes and threads (`ulimit -u`); "
-            f"TensorFlow starts several for each of {facts.cores} cores",
+            f"{stack.framework.interface.title} starts several for each of {facts.cores} cores",
             hint="`ulimit -u $(ulimit -H -u)`, or build in a job",
         )
 
@@ -257,21 +257,22 @@ def _limits(around: Surroundings, facts: Facts, stack: Stack) -> Iterator[Check]
 def _wheel(
     stack: Stack, facts: Facts, around: Surroundings, known: Combinations, *, runs_here: bool
 ) -> Iterator[Check]:
-    """What TensorFlow's wheel needs of the system: glibc, and AVX."""
-    row = known.of_tensorflow(stack.framework.version)
+    """What the framework's wheel needs of the system: glibc, and AVX."""
+    framework, title = stack.framework, stack.framework.interface.title
+    row = known.of_framework(framework.name, framework.version)
     if row is not None and around.glibc is not None and release(around.glibc) < release(row.glibc):
         yield (note if "glibc" in row.unsure else bad)(
             "wheel-glibc",
-            f"TensorFlow {stack.framework.version} needs glibc {row.glibc} or newer, but `{facts.host}` has {around.glibc}",
+            f"{framework.title} needs glibc {row.glibc} or newer, but `{facts.host}` has {around.glibc}",
             f"source: {row.source}, {row.checked}",
-            hint="choose a stack with an older TensorFlow (`provision compat`), or a container",
+            hint=f"choose a stack with an older {title} (`provision compat`), or a container",
         )
     x86 = any(name in facts.cpu.features for name in ("sse2", "ssse3"))
-    if runs_here and x86 and "avx" not in facts.cpu.features:
+    if framework.interface.needs_avx and runs_here and x86 and "avx" not in facts.cpu.features:
         yield bad(
             "wheel-avx",
-            f"the CPU of `{facts.host}` has no AVX, which TensorFlow's wheels need: imports end with `Illegal instruction`",
-            f"source: {SOURCE_OF_AVX}",
+            f"the CPU of `{facts.host}` has no AVX, which wheels of {title} need: imports end with `Illegal instruction`",
+            f"source: {title}'s page of pip: wheels for x86_64 need AVX",
             hint="build on a node with a newer CPU; virtual machines can hide AVX",
         )
 
@@ -287,12 +288,13 @@ def _toolchain(arch: Arch, stack: Stack, facts: Facts, around: Surroundings, kno
             f"source: {dropped.source}",
             hint=f"load an older compiler: change `archs.{arch.name}.modules` in the profile",
         )
-    needs_cxx17 = stack.horovod is not None and release(stack.framework.version)[:2] >= (2, 10)
+    title, since = stack.framework.interface.title, stack.framework.interface.cxx17_since
+    needs_cxx17 = stack.horovod is not None and release(stack.framework.version)[:2] >= since
     if compiler and compiler.family == "gcc" and needs_cxx17 and release(compiler.version) < (8,):
         yield note(
             "compiler-age",
-            f"gcc {compiler.version} may be too old for the headers of TensorFlow {stack.framework.version}: they are C++17",
-            "Horovod 0.28 asks for g++ 8 or newer from TensorFlow 2.10 on",
+            f"gcc {compiler.version} may be too old for the headers of {stack.framework.title}: they are C++17",
+            f"Horovod 0.28 asks for g++ 8 or newer from {title} {'.'.join(map(str, since))} on",
             hint=f"load gcc 9 or newer: change `archs.{arch.name}.modules` in the profile",
         )
     yield from _mpi(arch, facts, around)
@@ -303,7 +305,7 @@ def _toolchain(arch: Arch, stack: Stack, facts: Facts, around: Surroundings, kno
             "driver-cuda",
             f"the driver {around.driver} of `{facts.host}` is too old for CUDA {gpu.cuda_version}, which needs {row.driver}",
             f"source: {row.source}",
-            hint="load an older CUDA module with a TensorFlow for it, or ask the site for a newer driver",
+            hint=f"load an older CUDA module with a {title} for it, or ask the site for a newer driver",
         )
 
 

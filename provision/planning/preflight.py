@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from provision.errors import ConfigError, Fault
-from provision.knowledge.cuda import CPU_PACKAGES, cuda_of, gpu_obstacle, same_major
+from provision.knowledge.cuda import gpu_obstacle, same_major
+from provision.knowledge.frameworks import TITLES
 from provision.knowledge.targets import family_of, is_foreign, missing_features
 from provision.model.facts import Facts, Place
 from provision.model.plan import Plan
@@ -17,14 +18,14 @@ LEFT_WHEN_INSTALLED = 0.2
 
 
 def refuse_runtime(site: Site) -> None:
-    """Raise for a site that does not run TensorFlow in virtual environments.
+    """Raise for a site that does not run frameworks in virtual environments.
 
     Raises:
         ConfigError: the profile's `runtimes` do not include `venv`.
     """
     if "venv" not in site.runtimes:
         raise ConfigError(
-            f"site `{site.name}` runs TensorFlow with {' or '.join(site.runtimes)}, but provision builds virtual environments",
+            f"site `{site.name}` runs {TITLES} with {' or '.join(site.runtimes)}, but provision builds virtual environments",
             evidence=[f"`runtimes` in `{site.origin}`"],
             hint=f"`provision job single --site {site.typed}` writes jobs for it; or add `venv` to `runtimes`",
         )
@@ -87,16 +88,16 @@ def gpu_faults(request: Request, facts: Facts) -> tuple[Fault, ...]:
         )
     if arch.gpu is None or facts.gpu is None:
         return ()
-    if framework.package in CPU_PACKAGES:
+    if framework.for_cpus:
         for_gpus = "tensorflow-2.15.1-gpu" if stack.name.endswith("-intel") else f"{stack.name}-gpu"
         return mismatch(
             "framework",
             f"arch `{arch.name}` has GPUs, but the stack `{stack.name}` installs `{framework.package}`, which never uses them",
             *(("a Horovod built for GPUs cannot be loaded with it: undefined symbols",) if stack.horovod else ()),
-            hint=f"`--stack {for_gpus}`, or another stack whose `framework.package` is `tensorflow`",
+            hint=f"`--stack {for_gpus}`, or another stack whose `framework.package` is `{framework.interface.distributions[0]}`",
         )
     target = facts.target_of(arch.target)
-    obstacle = gpu_obstacle(framework.version, family_of(target, target), arch.gpu.capabilities)
+    obstacle = gpu_obstacle(framework.interface, framework.version, family_of(target, target), arch.gpu.capabilities)
     if obstacle and obstacle[1]:
         return mismatch(
             "gpus",
@@ -105,7 +106,7 @@ def gpu_faults(request: Request, facts: Facts) -> tuple[Fault, ...]:
             hint=f"`provision compat --site {request.site.typed} --arch {arch.name}` shows which stacks work; "
             'or run an image of the GPU\'s vendor (`runtimes = ["container"]`)',
         )
-    built_with = cuda_of(framework.version)
+    built_with = framework.interface.cuda_of(framework.version)
     if built_with is None or same_major(built_with, facts.gpu.cuda_version):
         return ()
     return mismatch(

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from provision.errors import PlanError
 from provision.knowledge.combinations import Combinations
 from provision.knowledge.compatibility import Cell, find_cell, keras_of
-from provision.knowledge.cuda import CPU_PACKAGES, cuda_of, gpu_obstacle, same_major
-from provision.knowledge.math_libraries import REPORTED, MathLibrary, has_onednn
+from provision.knowledge.cuda import gpu_obstacle, same_major
+from provision.knowledge.math_libraries import REPORTED, MathLibrary
 from provision.knowledge.versions import ascending, release
 from provision.profile.arch import Arch
 from provision.profile.site import Site
@@ -35,7 +35,7 @@ class Offer:
     capabilities: tuple[str, ...] = ()
     """The compute capabilities of the GPUs."""
     math: MathLibrary | None = None
-    """The library with which TensorFlow must compute on the CPUs of the arch."""
+    """The library with which the framework must compute on the CPUs of the arch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,25 +86,25 @@ def judge_stack(stack: Stack, offer: Offer, known: Combinations, cells: Sequence
 
 def _reasons(stack: Stack, offer: Offer, known: Combinations, minor: str | None) -> Iterator[tuple[str, bool]]:
     """What is known against a stack on what is offered, and whether it is sure."""
-    version = stack.framework.version
+    version, framework = stack.framework.version, stack.framework.interface
     if minor is None:
         there = ", ".join(offer.pythons or ()) or "none"
         yield f"has locks for Python {', '.join(ascending(stack.pythons))}, {offer.source} {there}", True
-    row = known.of_tensorflow(version)
+    row = known.of_framework(framework.name, version)
     if row and offer.glibc and release(offer.glibc) < release(row.glibc):
         yield f"needs glibc {row.glibc}, {offer.source} {offer.glibc}", "glibc" not in row.unsure
     if row and offer.machine not in row.machines:
         yield f"has wheels for {' and '.join(row.machines)}, {offer.source} {offer.machine}", True
-    wanted, other = cuda_of(version), other_kind(stack, offer)
+    wanted, other = framework.cuda_of(version), other_kind(stack, offer)
     if other:
         yield other, True
     elif offer.gpus and offer.cuda is not None and wanted and not _fits(wanted, offer.cuda):
         there = " and ".join(offer.cuda) or "none"
         yield f"wants CUDA {wanted}, {offer.source} {there}{_other_cuda(wanted, offer)}", True
-    obstacle = gpu_obstacle(version, offer.machine, offer.capabilities) if offer.gpus and not other else None
+    obstacle = gpu_obstacle(framework, version, offer.machine, offer.capabilities) if offer.gpus and not other else None
     if obstacle:
         yield obstacle
-    if offer.math and not has_onednn(stack.framework.package, version):
+    if offer.math and not framework.has_onednn(stack.framework.package, version):
         yield f"computes with Eigen on CPUs, the arch requires {REPORTED[offer.math]}", True
     horovod = known.of_horovod(version) if stack.horovod else None
     if horovod and not horovod.sure:
@@ -114,7 +114,7 @@ def _reasons(stack: Stack, offer: Offer, known: Combinations, minor: str | None)
 def other_kind(stack: Stack, offer: Offer) -> str | None:
     """Why the stack is for another kind of arch: one with GPUs, or one without. None if it is not."""
     if offer.gpus:
-        of_cpus = stack.framework.package in CPU_PACKAGES
+        of_cpus = stack.framework.for_cpus
         return f"installs `{stack.framework.package}`, which uses no GPU" if of_cpus else None
     # The package with GPU support runs on CPUs too, and is the only one of TensorFlow 1.15.
     return "is for archs with GPUs" if stack.name.endswith("-gpu") else None
@@ -225,8 +225,10 @@ def missing_in_profile(arch: Arch, stack: Stack) -> tuple[str, ...]:
         missing.append(
             f"no module is named after Python: the node itself needs Python {' or '.join(ascending(stack.pythons))}"
         )
-    if arch.gpu and "cudnn" not in names and stack.framework.package not in CPU_PACKAGES:
-        missing.append("no module is named after cuDNN: the CUDA module must contain it, or TensorFlow uses no GPU")
+    if arch.gpu and "cudnn" not in names and not stack.framework.for_cpus:
+        missing.append(
+            f"no module is named after cuDNN: the CUDA module must contain it, or {stack.framework.interface.title} uses no GPU"
+        )
     if arch.gpu and "cuda" not in names and arch.gpu.cuda_home is None:
         missing.append("no module is named after CUDA, and `gpu.cuda_home` is not set")
     return tuple(missing)

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
+from provision.knowledge.frameworks import FRAMEWORKS
+from provision.knowledge.frameworks.interface import FrameworkInterface
 from provision.knowledge.math_libraries import MathLibrary
 from provision.profile.patterns import NAME, Form, Name
 from provision.profile.reader import Environ, Faults, FormRule, Mark, Positive, Reader
@@ -36,6 +38,21 @@ class Framework:
     name: Literal["tensorflow"]
     package: Name
     version: Version
+
+    @property
+    def interface(self) -> FrameworkInterface:
+        """What the tool knows about it."""
+        return FRAMEWORKS[self.name]
+
+    @property
+    def for_cpus(self) -> bool:
+        """Whether its package has no kernels for GPUs."""
+        return self.package in self.interface.cpu_distributions
+
+    @property
+    def title(self) -> str:
+        """Name and version for people: `TensorFlow 2.15.1`."""
+        return f"{self.interface.title} {self.version}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from provision.knowledge.cuda import same_major
-from provision.knowledge.math_libraries import REPORTED, SELECTS, MathLibrary
+from provision.knowledge.frameworks import FRAMEWORKS
+from provision.knowledge.frameworks.interface import FrameworkInterface
+from provision.knowledge.math_libraries import REPORTED, MathLibrary
 from provision.model.check import Check, good, judged
 from provision.model.operation import Expectation, ExpectedGpu
 from provision.proof.reports import Report
@@ -33,7 +35,7 @@ def judge_inspection(
 
     `resolve` follows symbolic links: the kernel names mapped files by their real paths.
     """
-    report = Report(program_report)
+    report, framework = Report(program_report), FRAMEWORKS[expectation.framework]
     errors, versions = report.part("errors").fields, report.part("versions")
     mapped = report.texts("mapped_objects")
     checks = [
@@ -41,7 +43,7 @@ def judge_inspection(
             "imports",
             not any(name.startswith("import") for name in errors),
             "; ".join(f"{name}: {text}" for name, text in errors.items())
-            or f"TensorFlow{' and Horovod' if expectation.horovod else ''} import{'' if expectation.horovod else 's'}",
+            or f"{framework.title}{' and Horovod' if expectation.horovod else ''} import{'' if expectation.horovod else 's'}",
         )
     ]
     for name, wanted in expectation.versions:
@@ -52,7 +54,7 @@ def judge_inspection(
     checks += [
         _outside(mapped, expectation, resolve),
         _links(links_out),
-        _math(report, expectation.math),
+        _math(report, expectation.math, framework),
         judged(
             "no packages from a home directory",
             report.get("enable_user_site") is not True,
@@ -60,7 +62,7 @@ def judge_inspection(
         ),
     ]
     if expectation.gpu:
-        checks += _gpu(report, expectation.gpu, mapped, resolve)
+        checks += _gpu(report, framework, expectation.gpu, mapped, resolve)
     return tuple(checks)
 
 
@@ -77,16 +79,16 @@ def _links(links_out: Sequence[tuple[str, str]]) -> Check:
 
 def _horovod(report: Report, expectation: Expectation, resolve: Callable[[str], str]) -> list[Check]:
     """Horovod is built for this framework, with MPI and without Gloo; its compiled part is loaded."""
-    horovod = report.part("horovod")
-    flags, metadata = horovod.part("flags"), horovod.part("metadata").get("tensorflow")
+    horovod, framework = report.part("horovod"), FRAMEWORKS[expectation.framework]
+    flags, metadata = horovod.part("flags"), horovod.part("metadata").get(framework.name)
     extensions, mapped = horovod.texts("extensions"), report.texts("mapped_objects")
     loaded = any(resolve(path) in mapped for path in extensions)
-    wanted = dict(expectation.versions)["tensorflow"]
+    wanted = dict(expectation.versions)[framework.package]
     return [
         judged(
             "framework built in",
             metadata == wanted and loaded,
-            f"Horovod's metadata.json contains TensorFlow {metadata}, planned {wanted}; extensions: "
+            f"Horovod's metadata.json contains {framework.title} {metadata}, planned {wanted}; extensions: "
             f"{', '.join(os.path.basename(path) for path in extensions) or 'none'}"
             f"{'' if loaded or not extensions else ', not loaded'}",
         ),
@@ -100,16 +102,22 @@ def _horovod(report: Report, expectation: Expectation, resolve: Callable[[str], 
     ]
 
 
-def _gpu(report: Report, planned: ExpectedGpu, mapped: tuple[str, ...], resolve: Callable[[str], str]) -> list[Check]:
+def _gpu(
+    report: Report,
+    framework: FrameworkInterface,
+    planned: ExpectedGpu,
+    mapped: tuple[str, ...],
+    resolve: Callable[[str], str],
+) -> list[Check]:
     """What a build for GPUs must contain; the ranks prove that it runs on them."""
-    tensorflow, driver = report.part("tensorflow"), report.part("cuda_driver")
-    cuda = str(tensorflow.part("build_info").get("cuda_version"))
+    built, driver = report.part(framework.package), report.part("cuda_driver")
+    cuda = str(built.part("build_info").get("cuda_version"))
     with_horovod = planned.nccl_version is not None
     return [
         judged(
-            "TensorFlow with CUDA",
-            bool(tensorflow.get("built_with_cuda")) and same_major(cuda, planned.cuda_version),
-            f"TensorFlow is built {f'with CUDA {cuda}' if tensorflow.get('built_with_cuda') else 'without CUDA'}, "
+            f"{framework.title} with CUDA",
+            bool(built.get("built_with_cuda")) and same_major(cuda, planned.cuda_version),
+            f"{framework.title} is built {f'with CUDA {cuda}' if built.get('built_with_cuda') else 'without CUDA'}, "
             f"{'Horovod with' if with_horovod else 'the module is'} {planned.cuda_version}",
         ),
         *(_horovod_gpu(report, planned, mapped, resolve) if with_horovod else ()),
@@ -173,14 +181,15 @@ def nccl_version(code: object) -> str | None:
     return f"{code // scale}.{code % scale // 100}.{code % 100}"
 
 
-def _math(report: Report, required: MathLibrary | None) -> Check:
+def _math(report: Report, required: MathLibrary | None, framework: FrameworkInterface) -> Check:
     """Which library computes on CPUs: the last digits of results depend on it, and the speed.
 
     If none is required, the check passes and is for the record.
     """
     math, errors = report.part("math"), report.part("errors")
-    setting = math.get("TF_ENABLE_ONEDNN_OPTS")
-    why = "chosen by TensorFlow" if setting is None else f"TF_ENABLE_ONEDNN_OPTS={setting}"
+    switch = framework.onednn_switch
+    setting = math.get(switch) if switch else None
+    why = f"chosen by {framework.title}" if setting is None else f"{switch}={setting}"
     reason = errors.get("math", "the report does not contain it")
     message = f"{math.get('backend')} on CPUs, {why}" if "backend" in math.fields else f"not known: {reason}"
     passed = required is None or math.get("backend") == REPORTED[required]
@@ -188,8 +197,10 @@ def _math(report: Report, required: MathLibrary | None) -> Check:
         "math backend",
         passed,
         message if passed or required is None else f"{message}, but {REPORTED[required]} is required",
-        f"`math` in the stack or the profile requires it: set `{SELECTS}` to 1 in their `environ`, or use a stack "
-        "with Intel's package",
+        f"`math` in the stack or the profile requires it: set `{switch}` to 1 in their `environ`, or use a stack "
+        "with Intel's package"
+        if switch
+        else None,
     )
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from parts.fixtures import CXX
 from parts.provision import Tool, site_file
-from provision.knowledge.cuda import cuda_of, same_major
+from provision.knowledge.cuda import same_major
 from provision.machine.configuration import shipped
 
 pytestmark = pytest.mark.real
@@ -38,7 +38,8 @@ def test_a_build_without_a_gpu_goes_as_far_as_the_proof_which_refuses_for_want_o
     cuda: tuple[str, str], nccl: str, tmp_path: Path
 ) -> None:
     """NCCL and device code are built in, nothing is published, and the same command goes on at the proof."""
-    fitting = [one for one in STACKS if same_major(str(cuda_of(shipped.load_stack(one).framework.version)), cuda[1])]
+    frameworks = {one: shipped.load_stack(one).framework for one in STACKS}
+    fitting = [one for one, of in frameworks.items() if same_major(str(of.interface.cuda_of(of.version)), cuda[1])]
     if not fitting:
         pytest.skip(f"nvcc here is {cuda[1]}, and no stack's TensorFlow is built with that major version of CUDA")
     tool = Tool(tmp_path / "root", {"CUDA_HOME": cuda[0]})

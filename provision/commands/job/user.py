@@ -64,7 +64,7 @@ def run(args: argparse.Namespace) -> Outcome:
         activate=target.store.activation_of(arch, module),
         site_modules=tuple(args.module or ()),
         stack=None if args.module else args.stack or target.stack.name,
-        tensorflow=None if args.module else target.stack.framework.version,
+        framework=None if args.module else target.stack.framework,
         script=absolute(args.script) if args.script else target.site.strategy(kind).example or "train.py",
         arguments=split_arguments(args.arguments),
         use_gpu=not args.no_gpu,

@@ -40,7 +40,8 @@ def judge_profile(site: Site, arch: Arch, stack: Stack) -> tuple[tuple[str, ...]
     if "venv" not in site.runtimes:
         # The container has Python and CUDA: of the nodes only their GPUs matter, to the wheels that an overlay has.
         wheels = arch.gpu is not None and site.container is not None and site.container.overlay is not None
-        obstacle = gpu_obstacle(stack.framework.version, offer.machine, offer.capabilities) if wheels else None
+        of, sees = stack.framework, (offer.machine, offer.capabilities)
+        obstacle = gpu_obstacle(of.interface, of.version, *sees) if wheels else None
         against, doubts = ((obstacle[0],) if obstacle and obstacle[1] is sure else () for sure in (True, False))
         return against, doubts
     verdict = judge_stack(stack, offer, read_combinations(), read_cells())

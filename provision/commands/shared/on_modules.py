@@ -1,4 +1,4 @@
-"""The site's own modules with TensorFlow, as what a user's venv or kernel is made on."""
+"""The site's own modules with a framework, as what a user's venv or kernel is made on."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from provision.errors import ConfigError, PlanError
+from provision.knowledge.frameworks import FRAMEWORKS, TITLES, installed_frameworks
 from provision.machine.install import make_own_venv
 from provision.machine.probes.provided import ProvidedPython, provided_python
 from provision.machine.programs.shell import absolute
-from provision.model.own_venv import TENSORFLOW, Beneath
+from provision.model.own_venv import Beneath
 from provision.profile.arch import Arch
 from provision.profile.patterns import MODULE
 from provision.profile.site import Site
@@ -28,7 +29,7 @@ def arch_of_modules(site: Site, on: str, arch: str | None) -> Arch | None:
         return None
     if not found:
         raise ConfigError(
-            f"site `{site.name}` has no modules with TensorFlow" + (f" for arch `{arch}`" if arch else ""),
+            f"site `{site.name}` has no modules with {TITLES}" + (f" for arch `{arch}`" if arch else ""),
             evidence=[f"`archs.*.provided` in `{site.origin}` is empty"],
             hint="`provision list` shows the environments that `--on` can name",
         )
@@ -51,18 +52,19 @@ def name_for_venv(typed: str, site: Site) -> str:
 
 
 def beneath_modules(site: Site, arch: Arch, typed: str) -> tuple[Beneath, ProvidedPython]:
-    """The modules of the site that bring TensorFlow, as what a venv is made on, and their Python; `typed` names the site.
+    """The modules of the site that bring a framework, as what a venv is made on, and their Python; `typed` names the site.
 
     Raises:
-        PlanError: they do not load here, or they contain no TensorFlow.
+        PlanError: they do not load here, or they contain no framework.
     """
     python = provided_python(site, arch)
     names = " ".join(arch.provided)
-    if not any(name in python.packages for name in TENSORFLOW):
+    if not installed_frameworks(python.packages):
         raise PlanError(
-            f"the modules {names} contain no TensorFlow",
+            f"the modules {names} contain no {TITLES}",
             evidence=[
-                f"`{python.executable}` finds {len(python.packages)} packages, and none of {', '.join(TENSORFLOW)}"
+                f"`{python.executable}` finds {len(python.packages)} packages, and none of "
+                + ", ".join(name for one in FRAMEWORKS.values() for name in one.distributions)
             ],
             hint=f"`provision modules tensorflow --site {site.typed}` lists the site's modules with TensorFlow",
         )

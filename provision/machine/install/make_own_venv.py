@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from provision.errors import CommandError, ConfigError
+from provision.knowledge.frameworks import FRAMEWORKS
 from provision.machine.files.disk import disk_error, disk_errors, read_given, read_json, write
 from provision.machine.files.tables import read_combinations
 from provision.machine.install.read_objects import linked_mpi, read_object
@@ -150,7 +151,7 @@ def look_into(
     own = installed_in([_site_packages(folder, beneath)])
     names = [
         name
-        for name in ("tensorflow", "keras", "numpy", HOROVOD)
+        for name in (*(one.package for one in FRAMEWORKS.values()), "keras", "numpy", HOROVOD)
         if any(Path(path, name).is_dir() for path in beneath.folders)
     ]
     origins = json.loads(run_python(str(folder / "bin" / "python"), ORIGINS, environ, *names))
@@ -168,11 +169,13 @@ def look_into(
 def _own_horovod(folder: Path, beneath: Beneath, version: str, environ: Mapping[str, str], family: str) -> OwnHorovod:
     """The Horovod that is installed in a venv, and the MPI libraries that it and the stack's find in this shell."""
     package = _site_packages(folder, beneath) / HOROVOD
-    built_for = (read_json(package / "metadata.json") or {}).get("tensorflow")
+    built_for = read_json(package / "metadata.json") or {}
     mpi = _mpi_of(package, environ)
     return OwnHorovod(
         version=version,
-        tensorflow=built_for if isinstance(built_for, str) else None,
+        built_for={
+            one.title: built_for[name] for name, one in FRAMEWORKS.items() if isinstance(built_for.get(name), str)
+        },
         families=tuple(sorted({_family_of(path) for path in mpi} - {""})),
         family=family,
         mpi=mpi,

@@ -15,9 +15,6 @@ from provision.profile.module_system import ModuleKind
 
 Kind = Literal["lua", "tcl", "sh"]
 
-# TensorFlow prints two lines about the CPU in each rank. Level 1 keeps its warnings and errors. A value of the user wins.
-DEFAULTS = (("TF_CPP_MIN_LOG_LEVEL", "1"),)
-
 TEMPLATES: dict[Kind, str] = {"lua": "module.lua.j2", "tcl": "module.tcl.j2", "sh": "activate.sh.j2"}
 
 
@@ -30,7 +27,7 @@ def emit_modulefile(module: Modulefile, kind: Kind, verdict: str, *, warning: st
     width = max(len(label) for label, _ in facts)
     lines = [module.summary, "", *(f"{label.ljust(width)}  {value}" for label, value in facts)]
     lines += ["", f"Your own packages: `provision venv create DIR --on {module.name}/{module.version}`"]
-    defaults = tuple(pair for pair in DEFAULTS if pair[0] not in dict(module.environ))
+    defaults = tuple(pair for pair in module.defaults if pair[0] not in dict(module.environ))
     owned = tuple(dict.fromkeys(name for name, _ in (*module.environ, *defaults)))
     python = f"{module.prefix}/bin/python"
     gone = (

@@ -76,7 +76,7 @@ def _record_format(script: Script) -> str:
         "tasks": shape.ranks,
         "cpus": shape.cpus_per_rank,
         "gpus": shape.gpus_per_node,
-        "tensorflow": script.tensorflow,
+        **dict([script.framework or ("tensorflow", None)]),
     }
     pairs = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in record.items()]
     return "{" + printf_format(", ".join(pairs)) + ', "hosts": "%s", "gpu": "%s", "seconds": %d}\\n'

@@ -1,8 +1,9 @@
 """Inspects a built environment: versions, how Horovod was built, and which shared objects are really loaded.
 
-With `--without-horovod` it inspects TensorFlow only, for environments without Horovod.
+`--framework` names the package of the framework. With `--without-horovod` it inspects that only, for environments without
+Horovod.
 
-Like the training programs it runs *inside* the candidate environment, imports TensorFlow and Horovod but never
+Like the training programs it runs *inside* the candidate environment, imports the framework and Horovod but never
 `provision`, and parses on Python 3.6. It starts no ranks and never calls `hvd.init()`: on several systems MPI refuses to
 start outside a job step, and this program only looks at what was linked, not at what works.
 
@@ -28,8 +29,6 @@ import site
 import subprocess
 import sys
 
-from tensorflow_rank import keras_version, math_backend, tensorflow_facts
-
 SCHEMA = 1
 
 
@@ -53,9 +52,9 @@ def horovod_metadata(horovod):
         return json.load(stream)
 
 
-def horovod_extensions(horovod):
-    """The paths of Horovod's compiled extension for TensorFlow: one, or two if the build is for GPU and CPU."""
-    return sorted(glob.glob(os.path.join(os.path.dirname(horovod.__file__), "tensorflow", "*.so")))
+def horovod_extensions(horovod, framework):
+    """The paths of Horovod's compiled extension for the framework: one, or two if the build is for GPU and CPU."""
+    return sorted(glob.glob(os.path.join(os.path.dirname(horovod.__file__), framework, "*.so")))
 
 
 def build_flags(hvd):
@@ -103,14 +102,33 @@ def check_build_text():
     return captured.getvalue()
 
 
-def inspect(gpu=False, cuobjdump=None, with_horovod=True):
+def ask_tensorflow(facts, ask):
+    """What only TensorFlow can answer."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    tf = ask("import tensorflow", importlib.import_module, "tensorflow")
+    if tf is not None:
+        from tensorflow_rank import keras_version, math_backend, tensorflow_facts
+
+        facts["versions"]["tensorflow"] = tf.__version__
+        facts["versions"]["keras"] = ask("keras", keras_version, tf)
+        facts["versions"]["numpy"] = sys.modules["numpy"].__version__
+        facts["tensorflow"] = ask("tensorflow", tensorflow_facts, tf)
+        facts["math"] = ask("math", math_backend, tf)
+    return tf
+
+
+# The question to each framework, by the name of its package: it fills the facts and returns the imported package, or None.
+FRAMEWORKS = {"tensorflow": ask_tensorflow}
+
+
+def inspect(framework, gpu=False, cuobjdump=None, with_horovod=True):
     """Gather all facts. If a question fails, its value is null, the reason is recorded, and the next one follows."""
     facts = {
         "schema": SCHEMA,
         "versions": {"python": platform.python_version()},
         "path": sys.path,
         "enable_user_site": site.ENABLE_USER_SITE,
-        "tensorflow": None,
+        framework: None,
         "math": None,
         "horovod": {"metadata": None, "extensions": None, "flags": None, "check_build": None, "device_code": None},
         "cuda_driver": None,
@@ -125,24 +143,17 @@ def inspect(gpu=False, cuobjdump=None, with_horovod=True):
             facts["errors"][name] = f"{type(error).__name__}: {error}"
             return None
 
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-    tf = ask("import tensorflow", importlib.import_module, "tensorflow")
-    if tf is not None:
-        facts["versions"]["tensorflow"] = tf.__version__
-        facts["versions"]["keras"] = ask("keras", keras_version, tf)
-        facts["versions"]["numpy"] = sys.modules["numpy"].__version__
-        facts["tensorflow"] = ask("tensorflow", tensorflow_facts, tf)
-        facts["math"] = ask("math", math_backend, tf)
+    package = FRAMEWORKS[framework](facts, ask)
     # The package without its extension: this distinguishes a Horovod that cannot be loaded from one that is missing.
     horovod = ask("import horovod", importlib.import_module, "horovod") if with_horovod else None
     if horovod is not None:
         facts["versions"]["horovod"] = getattr(horovod, "__version__", None)  # None: an empty folder
         facts["horovod"]["metadata"] = ask("metadata", horovod_metadata, horovod)
-        facts["horovod"]["extensions"] = ask("extensions", horovod_extensions, horovod)
+        facts["horovod"]["extensions"] = ask("extensions", horovod_extensions, horovod, framework)
         if cuobjdump:
             facts["horovod"]["device_code"] = ask("device_code", device_code, cuobjdump, facts["horovod"]["extensions"])
     # The compiled extension: a bad build fails here.
-    name, wanted = "horovod.tensorflow", tf is not None and with_horovod
+    name, wanted = "horovod." + framework, package is not None and with_horovod
     hvd = ask("import " + name, importlib.import_module, name) if wanted else None
     facts["mapped_objects"] = ask("mapped_objects", mapped_objects)
     if gpu:  # after reading the mapping, which would otherwise contain the driver's library
@@ -150,20 +161,21 @@ def inspect(gpu=False, cuobjdump=None, with_horovod=True):
     if hvd is not None:
         facts["horovod"]["flags"] = ask("flags", build_flags, hvd)
         facts["horovod"]["check_build"] = ask("check_build", check_build_text)
-    return facts, (hvd if with_horovod else tf) is not None
+    return facts, (hvd if with_horovod else package) is not None
 
 
 def main(argv=None):
     """Print the facts as the last line; the exit code is 0 if the imports worked."""
     parser = argparse.ArgumentParser(description="Print the facts about this environment as JSON.", allow_abbrev=False)
+    parser.add_argument("--framework", choices=sorted(FRAMEWORKS), default="tensorflow", help="its package")
     parser.add_argument("--gpu", action="store_true", help="the build is for GPUs: report the driver of this machine")
     parser.add_argument("--cuobjdump", metavar="FILE", help="the CUDA toolkit's program that lists device code")
     parser.add_argument(
-        "--without-horovod", action="store_true", help="the environment has no Horovod: inspect TensorFlow only"
+        "--without-horovod", action="store_true", help="the environment has no Horovod: inspect the framework only"
     )
     args = parser.parse_args(argv)
     faulthandler.enable()
-    facts, imported = inspect(args.gpu, args.cuobjdump, not args.without_horovod)
+    facts, imported = inspect(args.framework, args.gpu, args.cuobjdump, not args.without_horovod)
     sys.stdout.flush()
     print("\n" + json.dumps(facts, sort_keys=True), flush=True)
     return 0 if imported else 1

@@ -54,6 +54,7 @@ INSPECTION = {
     "mpi": {"library": "x"},
 }
 EXPECTED = Expectation(
+    framework="tensorflow",
     versions=(("tensorflow", "2.15.1"), ("horovod", "0.28.1")),
     mpi_libraries=("/usr/lib/libmpi.so",),
     allowed=("/usr",),

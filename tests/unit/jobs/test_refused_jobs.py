@@ -21,6 +21,7 @@ from parts.profiles import PROFILES, profile
 from provision.errors import EXIT_USAGE
 from provision.jobs.user_job import with_launcher
 from provision.machine.submission import submit as submission
+from provision.profile.stack import Framework
 from provision.profile.strategy import StrategyName
 
 Refused = tuple[str, str, StrategyName, dict[str, Any]]
@@ -28,6 +29,7 @@ SAGA, POLARIS, THETA = ("sigma2-saga", "accel"), ("alcf-polaris", "gpu"), ("alcf
 CORI, GREENE = ("nersc-cori", "knl"), ("nyu-greene", "gpu")
 MPIRUN = with_launcher(profile("nyu-greene"), profile("nyu-greene").arch("gpu"), "mpirun")
 NO_MODULES = dataclasses.replace(profile("sigma2-saga").arch("normal"), provided=())
+OLD = Framework(name="tensorflow", package="tensorflow", version="1.15.5")
 WRONG = {"account": None, "nodes": 2, "time": "15-0", "image": "a b.sif", "watch_gpus": True, "use_gpu": False}
 REFUSED: tuple[Refused, ...] = (
     # Kinds and nodes
@@ -50,7 +52,7 @@ REFUSED: tuple[Refused, ...] = (
     (*THETA, "horovod", {"queue": "default", "nodes": 8}),
     (*THETA, "horovod", {"inter": 3, "intra": 128}),
     (*CORI, "multiworker", {}),  # its TensorFlow is too old
-    (*CORI, "multiworker", {"runtime": "venv", "module": "mine/1", "tensorflow": "1.15.5"}),
+    (*CORI, "multiworker", {"runtime": "venv", "module": "mine/1", "framework": OLD}),
     *((name, profile(name).archs[0].name, "cray-ml-plugin", {}) for name in PROFILES if name != "alcf-theta"),
     (*THETA, "cray-ml-plugin", {"runtime": "venv"}),
     # Time, queue and account

@@ -76,7 +76,7 @@ def rows(store: Store, env: EnvironmentId) -> tuple[Row, ...]:
         "inspect": (
             Inspect(
                 command=Command(argv=("/bin/sh", "-c", 'printf "%s\\n" "$0"', REPORT)),
-                expectation=Expectation(versions=(), mpi_libraries=(), allowed=("/",)),
+                expectation=Expectation(framework="tensorflow", versions=(), mpi_libraries=(), allowed=("/",)),
             ),
         ),
         "candidate": (WriteCandidate(),),

@@ -163,7 +163,9 @@ def inspection(report: dict[str, Any] | str) -> Inspect:
     """An inspection whose program prints this."""
     text = report if isinstance(report, str) else json.dumps(report)
     command = Command(argv=("/bin/sh", "-c", 'echo talk; printf "%s\\n" "$1"', "sh", text))
-    return Inspect(command=command, expectation=Expectation(versions=(), mpi_libraries=(), allowed=("/",)))
+    return Inspect(
+        command=command, expectation=Expectation(framework="tensorflow", versions=(), mpi_libraries=(), allowed=("/",))
+    )
 
 
 def test_an_inspection_leaves_its_checks_and_versions_in_the_receipt(run: Run) -> None:

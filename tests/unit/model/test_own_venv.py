@@ -61,7 +61,12 @@ def test_a_venv_on_modules_of_the_site_is_read_back_and_judged(words: Words) -> 
     assert read_beneath(of_site.config()) == of_site
     assert (of_site.modules, BENEATH.modules) == (("Python/3.10.4", "TensorFlow/2.11.0"), ())
     horovod = OwnHorovod(
-        version="0.28.1", tensorflow="2.15.1", mpi=MPI, mpi_of_stack=(), families=("mpich",), family="mpich"
+        version="0.28.1",
+        built_for={"TensorFlow": "2.15.1"},
+        mpi=MPI,
+        mpi_of_stack=(),
+        families=("mpich",),
+        family="mpich",
     )
     other = dataclasses.replace(horovod, family="openmpi")
     for changes, wrong in (({}, 0), ({"horovod": horovod}, 0), ({"horovod": other}, 1)):
@@ -112,7 +117,7 @@ def test_each_fault_fails_its_own_check(changes: dict[str, Any], name: str | Non
     [
         ("2.15.1", MPI, MPI, None),
         ("2.14.0", MPI, MPI, "compiled for TensorFlow 2.14.0"),
-        (None, MPI, MPI, "(not known)"),
+        (None, MPI, MPI, "no known framework"),
         ("2.15.1", (), MPI, "no MPI library that is found"),
         ("2.15.1", MPI, (), "links an MPI that is not known (/opt/mpich"),
         ("2.15.1", ("/x/libmpi.so.40",), MPI, "/x/libmpi.so.40"),
@@ -121,7 +126,9 @@ def test_each_fault_fails_its_own_check(changes: dict[str, Any], name: str | Non
 def test_an_own_horovod_must_have_the_stacks_tensorflow_and_mpi(
     tensorflow: str | None, mpi: tuple[str, ...], mpi_of_stack: tuple[str, ...], message: str | None
 ) -> None:
-    horovod = OwnHorovod(version="0.28.1", tensorflow=tensorflow, mpi=mpi, mpi_of_stack=mpi_of_stack)
+    horovod = OwnHorovod(
+        version="0.28.1", built_for={"TensorFlow": tensorflow} if tensorflow else {}, mpi=mpi, mpi_of_stack=mpi_of_stack
+    )
     elsewhere = {"horovod": "/home/me/venv/horovod/__init__.py"}
     found = failed(own={"horovod": "0.28.1"}, origins=elsewhere, horovod=horovod)
     assert list(found) == (["your Horovod"] if message else [])

@@ -10,7 +10,7 @@ import pytest
 
 from golden_files import GPU_FACTS, Golden, Words, facts_of, gpu_request, gpu_site, request_for
 from provision.errors import PlanError
-from provision.knowledge.cuda import cuda_of
+from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.model.facts import Existing, GpuFacts
 from provision.model.operation import Command, Inspect, WriteFile
 from provision.model.plan import Plan, differences
@@ -103,7 +103,7 @@ def test_a_cuda_of_another_major_version_is_refused(words: Words) -> None:
 
 
 def test_an_unknown_version_of_tensorflow_is_not_refused() -> None:
-    assert cuda_of("2.99.0") is None
+    assert TENSORFLOW.cuda_of("2.99.0") is None
     request = gpu_request(gpu_site())
     framework = dataclasses.replace(request.stack.framework, version="2.99.0")
     request = dataclasses.replace(request, stack=dataclasses.replace(request.stack, framework=framework))

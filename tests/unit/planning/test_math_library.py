@@ -9,7 +9,7 @@ import pytest
 
 from golden_files import Words, facts_of, request_for, slurm_site, stack
 from provision.errors import PlanError
-from provision.knowledge.math_libraries import has_onednn, selecting_environ
+from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.model.facts import Existing
 from provision.model.operation import Inspect
 from provision.model.plan import Plan
@@ -73,7 +73,10 @@ def test_a_package_that_has_eigen_alone_is_refused_before_anything_is_built(word
 
 
 def test_only_packages_with_both_libraries_have_a_choice() -> None:
-    assert not has_onednn("tensorflow-cpu", "2.4.4") and has_onednn("tensorflow-cpu", "2.5.0")
-    assert has_onednn("intel-tensorflow", "1.15.2") and selecting_environ("intel-tensorflow", "1.15.2") == ()
-    assert selecting_environ("tensorflow", "2.2.3") == ()
+    assert not TENSORFLOW.has_onednn("tensorflow-cpu", "2.4.4") and TENSORFLOW.has_onednn("tensorflow-cpu", "2.5.0")
+    assert (
+        TENSORFLOW.has_onednn("intel-tensorflow", "1.15.2")
+        and TENSORFLOW.onednn_environ("intel-tensorflow", "1.15.2") == ()
+    )
+    assert TENSORFLOW.onednn_environ("tensorflow", "2.2.3") == ()
     assert stack().math is None

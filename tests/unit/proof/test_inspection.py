@@ -25,7 +25,9 @@ import sys, types
 __version__ = "2.15.1"
 sys.modules["numpy"] = types.SimpleNamespace(__version__="1")
 """
-EXPECTED = Expectation(versions=(("tensorflow", "2.15.1"), ("horovod", "0.28.1")), mpi_libraries=(), allowed=("/",))
+EXPECTED = Expectation(
+    framework="tensorflow", versions=(("tensorflow", "2.15.1"), ("horovod", "0.28.1")), mpi_libraries=(), allowed=("/",)
+)
 
 
 def failed(report: dict[str, Any], links: tuple[tuple[str, str], ...] = ()) -> set[str]:
@@ -71,6 +73,7 @@ def test_a_link_that_leaves_the_environment_does_not_pass() -> None:
 
 
 GPU_BUILD = Expectation(
+    framework="tensorflow",
     versions=(("tensorflow", "2.15.1"), ("horovod", "0.28.1"), ("python", "3.11.7")),
     mpi_libraries=("/site/mpich/lib/libmpi.so",),
     allowed=("/site",),
@@ -160,7 +163,7 @@ PLACES = {
     "2.2": "tensorflow/python/_pywrap_util_port.py",
     "1.15": "tensorflow/python/pywrap_tensorflow.py",
 }
-FRAMEWORK = Expectation(versions=(("tensorflow", "2.15.1"),), mpi_libraries=(), allowed=())
+FRAMEWORK = Expectation(framework="tensorflow", versions=(("tensorflow", "2.15.1"),), mpi_libraries=(), allowed=())
 
 
 def inspect(folder: Path, place: str, answer: str, **environ: str) -> dict[str, Any]:
@@ -168,10 +171,8 @@ def inspect(folder: Path, place: str, answer: str, **environ: str) -> dict[str, 
     path = folder / place
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"import os\ndef IsMklEnabled():\n    return {answer}\n")
-    program = (
-        f"import sys, json; sys.path[:0] = [{str(PROGRAM.parent)!r}, {str(folder)!r}]; import inspect_env, tensorflow; "
-    )
-    program += "print(json.dumps(inspect_env.math_backend(tensorflow)))"
+    program = f"import sys, json; sys.path[:0] = [{str(PROGRAM.parent)!r}, {str(folder)!r}]; import tensorflow_rank, tensorflow; "
+    program += "print(json.dumps(tensorflow_rank.math_backend(tensorflow)))"
     done = subprocess.run(
         [sys.executable, "-B", "-c", program], capture_output=True, text=True, check=True, env=environ
     )

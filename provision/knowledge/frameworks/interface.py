@@ -1,0 +1,87 @@
+"""What the tool must know about a framework: one value, which the other folders ask. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from provision.knowledge.versions import release
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameworkInterface:
+    """A framework: its packages, its proof, its jobs, and what its wheels need. The fields with a default have usual values."""
+
+    name: str
+    """In a stack (`framework.name`) and in Horovod's metadata."""
+    title: str
+    """For people."""
+    package: str
+    """What Python imports. Reports, checks and Horovod's metadata have versions under this name or `name`."""
+    distributions: tuple[str, ...]
+    """The distributions that contain the package, the usual one first."""
+    module_names: tuple[str, ...]
+    """The names that sites give to its module, in lower case."""
+    module: re.Pattern[str]
+    """Finds its version, group 1, in the full name of a module."""
+    programs: tuple[str, ...]
+    """The programs of a proof that train with it (`proof/programs/`)."""
+    kinds: tuple[str, ...]
+    """The kinds of jobs that its programs can run in."""
+    shadowing: tuple[str, ...]
+    """Packages in a user's home that could replace those of an environment: folders or distributions, with underscores."""
+    cuda: Mapping[str, str]
+    """The CUDA version with which the GPU wheel of each minor version is built."""
+    cpu_distributions: frozenset[str] = frozenset()
+    """Those of `distributions` whose wheels have no kernels for GPUs: they never use one."""
+    brings_cuda: bool = False
+    """Whether its wheels bring CUDA, cuDNN and NCCL, so that a node needs only a driver; otherwise modules provide them."""
+    oldest_capability: tuple[tuple[tuple[int, ...], int], ...] = ()
+    """Pairs: from this version on, the wheels have no code for GPUs older than this compute capability, as Spack spells it."""
+    gpu_families: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: {"x86_64": ()})
+    """The families of CPUs whose wheels use GPUs, each with the first version that does."""
+    needs_avx: bool = False
+    """Whether its wheels for x86_64 need AVX."""
+    cxx17_since: tuple[int, ...]
+    """The first version whose headers are C++17."""
+    onednn_since: tuple[int, ...]
+    """The first version whose usual distribution contains oneDNN."""
+    onednn_distributions: tuple[str, ...] = ()
+    """Distributions that always compute with oneDNN."""
+    onednn_switch: str | None = None
+    """The variable that selects oneDNN (1) or not (0) where a distribution has a choice."""
+    quiet: tuple[tuple[str, str], ...] = ()
+    """Variables that the modulefile sets unless the user has set them: they hide what every rank prints."""
+    cuda_folder: tuple[str, str] | None = None
+    """The variable with which it finds the CUDA of a module, and the words in front of the folder."""
+
+    def cuda_of(self, version: str) -> str | None:
+        """The CUDA version that the GPU wheel of this version is built with; None if it is not known."""
+        return self.cuda.get(".".join(version.split(".")[:2]))
+
+    def module_of(self, modules: Iterable[str]) -> tuple[str, tuple[int, ...]] | None:
+        """The first module whose name has a version of it, and that version; None if no name has one."""
+        for name in modules:
+            version = self.module.search(name)
+            if version:
+                return name, release(version[1])
+        return None
+
+    def installed_version(self, packages: Mapping[str, str]) -> str | None:
+        """Its version among distributions with their versions; None if none of them contains it."""
+        return next((packages[name] for name in self.distributions if name in packages), None)
+
+    def has_onednn(self, distribution: str, version: str) -> bool:
+        """Whether this distribution of it can compute with oneDNN on CPUs."""
+        return distribution in self.onednn_distributions or release(version)[:2] >= self.onednn_since
+
+    def onednn_environ(self, distribution: str, version: str) -> tuple[tuple[str, str], ...]:
+        """The variable that makes this distribution compute with oneDNN on every CPU; none if it has no choice."""
+        if self.onednn_switch is None or distribution in self.onednn_distributions:
+            return ()
+        return ((self.onednn_switch, "1"),) if self.has_onednn(distribution, version) else ()
+
+    def cuda_environ(self, cuda_home: str) -> tuple[tuple[str, str], ...]:
+        """The variable with which it finds the CUDA in this folder; none if it needs none."""
+        return ((self.cuda_folder[0], f"{self.cuda_folder[1]}{cuda_home}"),) if self.cuda_folder else ()
