@@ -18,7 +18,7 @@ Version = Annotated[str, Form(r"[0-9]+(\.[0-9]+)+", "of a version, such as `2.15
 MODULE_NAME = Form(f"{NAME.pattern}/{NAME.pattern}", "of a name and a version, such as `tensorflow/2.15.1`")
 PYTHON = Form(r"3\.[0-9]{1,3}", "of a Python, such as `3.11`")
 # The training programs in `provision/proof/programs/`; `proof/strategies.py` lists the checks of each.
-Program = Literal["horovod_keras", "horovod_graph", "single", "mirrored", "multiworker", "ddp"]
+Program = Literal["horovod_keras", "horovod_graph", "single", "mirrored", "multiworker", "ddp", "horovod_torch"]
 PROGRAMS: tuple[Program, ...] = get_args(Program)
 # The programs that train without Horovod; a stack with one of them can omit `horovod`.
 WITHOUT_HOROVOD = ("single", "mirrored", "multiworker", "ddp")

@@ -71,6 +71,8 @@ class ProofStrategy:
     """The arguments that only this program has."""
     retry: tuple[str, ...] = ()
     """The arguments with which workers that stalled are started once more; nothing: they are not."""
+    numbers: str | None = None
+    """The program of the numerical proof, which compares the numbers of ranks of Horovod; None if there are none."""
     packages: tuple[str, ...] = ("tensorflow",)
     """The packages of which a version must be known."""
     hints: Mapping[str, str] = field(default_factory=dict)
@@ -144,9 +146,11 @@ def retry_arguments(proof: Prove) -> tuple[str, ...]:
 
 _HOROVOD = ProofStrategy(
     packages=("tensorflow", "horovod"),
+    numbers="thorough",
     words=lambda proof, gpus: f"{count(proof.processes, 'rank')}{gpus}",
     checks=(*ONE_WORLD, processes.check_gpus, *BETWEEN_RANKS, training.check_weights, *LEARNED),
 )
+_NUMBERS = (*ONE_WORLD, processes.check_gpus, check_numbers)
 
 STRATEGIES: Mapping[str, ProofStrategy] = {
     "horovod_keras": _HOROVOD,
@@ -157,7 +161,21 @@ STRATEGIES: Mapping[str, ProofStrategy] = {
             *(training.check_restart, training.check_weights, *LEARNED),
         ),
     ),
-    "thorough": replace(_HOROVOD, checks=(*ONE_WORLD, processes.check_gpus, check_numbers)),
+    "thorough": replace(_HOROVOD, checks=_NUMBERS),
+    "horovod_torch": replace(
+        _HOROVOD,
+        packages=("torch", "horovod"),
+        numbers="thorough_torch",
+        checks=(
+            *(*ONE_WORLD, processes.check_gpus, *BETWEEN_RANKS, training.check_broadcast),
+            *(training.check_weights, training.check_restart, *LEARNED),
+        ),
+        hints={
+            "broadcast": "`hvd.broadcast_parameters` did not reach all ranks",
+            "restart": "`hvd.broadcast_parameters` or `hvd.broadcast_optimizer_state` did not reach all ranks",
+        },
+    ),
+    "thorough_torch": replace(_HOROVOD, packages=("torch", "horovod"), checks=_NUMBERS),
     "single": ProofStrategy(
         words=lambda _, gpus: f"one process{gpus.removesuffix(' each')}",
         checks=(*ONE_WORLD, processes.check_gpus, training.check_restart, *LEARNED),

@@ -87,12 +87,13 @@ class Ranks:
             ConfigError: the stack's program has no ranks of Horovod, whose numbers can be compared.
             ProofError: no rank reported, or the proof failed.
         """
-        if "horovod" not in STRATEGIES[self.proof.strategy].packages:
+        numbers = STRATEGIES[self.proof.strategy].numbers
+        if numbers is None:
             raise ConfigError(
                 f"the numerical proof needs ranks of Horovod, but this stack's proof is `{self.proof.strategy}`",
                 hint="leave `--thorough` out",
             )
-        program = str(Path(self.proof.program).with_name("thorough.py"))
+        program = str(Path(self.proof.program).with_name(f"{numbers}.py"))
         return self._run(dataclasses.replace(self.proof, program=program), (), "generated numbers", 0.0)
 
     def _run(self, proof: Prove, arguments: tuple[str, ...], data: str, min_accuracy: float) -> ProofResult:

@@ -1,14 +1,22 @@
-"""What the checks of the numerical proof share: a small network, the data of all ranks, and the list of figures.
+"""What the checks of the numerical proof share, whatever the framework: the data of all ranks, the list of figures, their course.
 
 Every rank can compute the data of all ranks from the seed, and so knows which gradients the other ranks must have. The
 reference is always the same training by one process on the concatenated batches. A check passes if the figures of this
 rank agree with the reference within the tolerance. Checks that could pass by chance also measure the figure that a rank
 would see without any communication (`alone`), and fail if it is not clearly different.
+
+The rules of `rank.py` hold here too.
 """
 
+import argparse
+import os
+import shutil
+import sys
 import tempfile
+import time
+import traceback
 
-from tensorflow_rank import keras_version, minor_version, session_config, take_devices
+from rank import add_gpu_argument, run, seconds_since_start
 
 FEATURES = 6
 IMAGES = 16  # per rank and step
@@ -25,32 +33,24 @@ ALONE_AT_LEAST = 1e-2
 
 
 class Skip(Exception):
-    """This TensorFlow or Horovod does not have the feature that the check needs."""
+    """This framework or Horovod does not have the feature that the check needs."""
 
 
 class Bench:
-    """The tools of the checks: the libraries, the ranks, the data of all ranks, and the list of figures."""
+    """The tools of the checks: the ranks, the data of all ranks, and the list of figures."""
 
-    def __init__(self, np, tf, hvd, hvd_keras, seed, report):
-        self.np, self.tf, self.hvd, self.hvd_keras, self.seed, self.report = np, tf, hvd, hvd_keras, seed, report
-        self.config = session_config(tf, report.fields)
+    def __init__(self, np, hvd, seed):
+        self.np, self.hvd, self.seed = np, hvd, seed
         self.rank, self.size = hvd.rank(), hvd.size()
-        self.version = minor_version(tf)
-        self.keras3 = int(keras_version(tf).split(".")[0]) >= 3
         self.scratch = tempfile.mkdtemp(prefix="provision-thorough-")
         self.figures = []
 
-    def behave_as_2(self):
-        """Enable version 2 behaviour on TensorFlow 1.15: eager execution, tf.function, and tf.keras with both."""
-        if self.version >= (2, 0) or self.tf.executing_eagerly():
-            return
-        # TensorFlow expects this call at the start of a process. Later, the context that the graphs created is in the
-        # way: variables would be put into a graph. TensorFlow 1 has no public function for it, and will not change.
-        from tensorflow.python.eager import context
+    def prepare(self, function):
+        """Called before each check."""
 
-        context._context = None
-        self.tf.compat.v1.enable_v2_behavior()
-        take_devices(self.report, self.tf, False)
+    def gather(self, array):
+        """The arrays of all ranks, which have one shape."""
+        raise NotImplementedError
 
     def data(self, step=0, rank=None):
         """The inputs, words and targets of one rank (by default this one) in one step; the targets differ by rank."""
@@ -65,50 +65,6 @@ class Bench:
         """The concatenated batches of all ranks, or of some."""
         parts = [self.data(step, rank) for rank in (range(self.size) if ranks is None else ranks)]
         return tuple(self.np.concatenate(part) for part in zip(*parts))
-
-    def model(self, same=True, words=False, dropout=False):
-        """A small network, with the same weights on all ranks or with different ones."""
-        keras = self.tf.keras
-        keras.backend.clear_session()
-        draw = self.np.random.RandomState(self.seed + (0 if same else 1 + self.rank))
-        x = keras.Input((FEATURES,))
-        inputs, inner = x, x
-        if words:
-            w = keras.Input((3,), dtype="int32")
-            inputs = [x, w]
-            embedded = keras.layers.Flatten()(keras.layers.Embedding(VOCABULARY, 4)(w))
-            inner = keras.layers.Concatenate()([x, embedded])
-        inner = keras.layers.Dense(8, activation="tanh")(inner)
-        if dropout:
-            inner = keras.layers.Dropout(0.2)(inner)
-        model = keras.Model(inputs, keras.layers.Dense(1)(inner))
-        model.set_weights([0.3 * draw.normal(size=w.shape).astype("float32") for w in model.get_weights()])
-        return model
-
-    def loss(self, model, batch, words=False):
-        """The mean squared error."""
-        x, w, y = batch
-        return self.tf.reduce_mean(self.tf.square(model([x, w] if words else x, training=True) - y))
-
-    def gradient(self, model, batch, words=False):
-        """The gradient that one process computes for a batch without Horovod."""
-        with self.tf.GradientTape() as tape:
-            loss = self.loss(model, batch, words)
-        return self.dense(tape.gradient(loss, model.trainable_variables))
-
-    def gradients(self, model, words=False):
-        """The gradient of the concatenated batch of all ranks, and that of this rank alone."""
-        return self.gradient(model, self.everybody(), words), self.gradient(model, self.data(), words)
-
-    def tape_gradient(self, model, words=False, **options):
-        """The gradient of this rank's batch by Horovod's tape with these options."""
-        with self.tf.GradientTape() as tape:
-            loss = self.loss(model, self.data(), words)
-        return self.hvd.DistributedGradientTape(tape, **options).gradient(loss, model.trainable_variables)
-
-    def dense(self, tensors):
-        """Gradients as arrays; sparse ones become dense."""
-        return [self.tf.convert_to_tensor(tensor).numpy() for tensor in tensors]
 
     def flat(self, arrays):
         """Arrays or variables, joined into one array of double precision."""
@@ -154,63 +110,75 @@ class Bench:
     def across(self, what, arrays):
         """Record the largest difference of these numbers from those of rank 0, which must be exactly 0."""
         mine = self.flat(list(arrays))
-        everyone = self.hvd.allgather(self.tf.constant(mine[self.np.newaxis])).numpy()
-        self.compare(what, everyone[0], mine, 0.0)
+        self.compare(what, self.gather(mine)[0], mine, 0.0)
 
-    def optimizer(self, kind="SGD", **options):
-        """An optimizer of the Keras in use, without Horovod."""
-        return getattr(self.tf.keras.optimizers, kind)(**options)
 
-    def distributed(self, kind="SGD", **options):
-        """An optimizer of the Keras in use, wrapped by Horovod."""
-        return self.hvd_keras.DistributedOptimizer(self.optimizer(kind, **options))
+def parse_args(argv=None):
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        description="Prove by numbers that Horovod averages gradients; write one JSON report per process.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the reports; should be empty")
+    parser.add_argument("--seed", type=int, default=1)
+    add_gpu_argument(parser)
+    parser.add_argument("--only", action="append", metavar="CHECK", help="run only this check; may be repeated")
+    return parser.parse_args(argv)
 
-    def compiled(self, model, kind="SGD", **options):
-        """The model, compiled with an optimizer of Horovod."""
-        model.compile(optimizer=self.distributed(kind, **options), loss="mse")
-        return model
 
-    def unit_sgd(self, **options):
-        """SGD of Horovod with rate 1, which moves the weights by the gradient, and with these options of Horovod."""
-        return self.hvd_keras.DistributedOptimizer(self.optimizer(learning_rate=1.0), **options)
-
-    def moved(self, model, train):
-        """How far `train()` moves the weights."""
-        before = model.get_weights()
-        train()
-        return [old - new for old, new in zip(before, model.get_weights())]
-
-    def fit_step(self, what, model, optimizer, expected, tolerance=GRADIENT_TOLERANCE, alone=None, **options):
-        """Record how far `fit` with an optimizer of rate 1 moves the weights, instead of by the `expected` gradient."""
-        model.compile(optimizer=optimizer, loss="mse")
-        moved = self.moved(model, lambda: self.fit(model, **options))
-        self.compare(what, expected, moved, tolerance, alone)
-
-    def state(self, optimizer):
-        """The variables of an optimizer: a property in Keras 3, a method before."""
-        variables = optimizer.variables
-        return variables() if callable(variables) else variables
-
-    def learning_rate(self, model):
-        """The present learning rate."""
-        return float(self.np.asarray(self.tf.convert_to_tensor(model.optimizer.learning_rate)))
-
-    def fit(self, model, steps=1, callbacks=(), epochs=1, words=False, first=0):
-        """Train with `fit` on the batches of this rank for some steps, in order."""
-        parts = [self.data(step) for step in range(first, first + steps)]
-        x, w, y = (self.np.concatenate(part) for part in zip(*parts))
-        return model.fit(
-            [x, w] if words else x,
-            y,
-            batch_size=IMAGES,
-            epochs=epochs,
-            shuffle=False,
-            verbose=0,
-            callbacks=list(callbacks),
+def run_check(bench, function):
+    """Run one check and return its record."""
+    started = time.time()
+    bench.figures = []
+    record = {"proves": function.__doc__.strip(), "status": "passed", "reason": None}
+    try:
+        function(bench)
+    except Skip as skip:
+        record.update(status="skipped", reason=str(skip))
+    except Exception as error:
+        record.update(
+            status="failed", reason="{}: {}".format(type(error).__name__, error), traceback=traceback.format_exc()
         )
+    if any(not figure["passed"] for figure in bench.figures):
+        record["status"] = "failed"
+        wrong = [figure["what"] for figure in bench.figures if not figure["passed"]]
+        record["reason"] = record["reason"] or "wrong: " + ", ".join(wrong)
+    record.update(figures=bench.figures, seconds=round(time.time() - started, 3))
+    return record
 
-    def fit_alone(self, model, steps=1, epochs=1, words=False):
-        """The same training by one process, on the concatenated batches of all ranks."""
-        parts = [self.everybody(step) for step in range(steps)]
-        x, w, y = (self.np.concatenate(part) for part in zip(*parts))
-        model.fit([x, w] if words else x, y, batch_size=IMAGES * self.size, epochs=epochs, shuffle=False, verbose=0)
+
+def prove(args, report, checks, make):
+    """The whole proof with the bench of `make(args, report)`; returns the number of failed checks."""
+    fields = report.fields
+    fields["checks"] = {}
+    os.environ.setdefault("HOROVOD_DYNAMIC_PROCESS_SETS", "1")
+    # If a rank stops in the middle of a check, the others must not wait for ever.
+    os.environ.setdefault("HOROVOD_STALL_CHECK_TIME_SECONDS", "10")
+    os.environ.setdefault("HOROVOD_STALL_SHUTDOWN_TIME_SECONDS", "30")
+    bench = make(args, report)
+    fields["start_seconds"] = seconds_since_start()
+    try:
+        for name, function in checks:
+            if args.only and name not in args.only:
+                continue
+            bench.prepare(function)
+            report.stage("check " + name)
+            record = fields["checks"][name] = run_check(bench, function)
+            if bench.rank == 0:
+                differences = [figure["difference"] for figure in bench.figures if "difference" in figure]
+                worst = "  worst difference {:.1e}".format(max(differences)) if differences else ""
+                reason = "  " + record["reason"] if record["reason"] else ""
+                print("{:<16} {:<8} {:6.1f} s{}{}".format(name, record["status"], record["seconds"], worst, reason))
+                sys.stdout.flush()
+    finally:
+        shutil.rmtree(bench.scratch, ignore_errors=True)
+    failed = [name for name, record in fields["checks"].items() if record["status"] == "failed"]
+    fields["failed"] = failed
+    report.stage("done")
+    return len(failed)
+
+
+def main(checks, make):
+    """Run the proof with these checks; the exit code is 0 or 1."""
+    args = parse_args()
+    return run("the proof", args.out, lambda report: prove(args, report, checks, make))

@@ -17,7 +17,7 @@ import os
 
 from cluster import Watchdog, meet, place, unset_proxies
 from pytorch_rank import TorchTrial, import_torch, take_device
-from trial import add_stall_argument, main, weights_sha256
+from trial import add_stall_argument, main
 
 INTERFACE = "GLOO_SOCKET_IFNAME"
 
@@ -96,12 +96,8 @@ class Ddp(TorchTrial):
 
     def parallel(self, network):
         """DDP gives all ranks the weights of rank 0 here, and averages gradients in each `backward`."""
-        on_gpu = self.place.type == "cuda"
-        model = self.torch.nn.parallel.DistributedDataParallel(
-            network, device_ids=[self.place.index] if on_gpu else None
-        )
-        self.fields.setdefault("weights_sha256_broadcast", weights_sha256(self.np, self.weights()))
-        return model
+        device_ids = [self.place.index] if self.place.type == "cuda" else None
+        return self.torch.nn.parallel.DistributedDataParallel(network, device_ids=device_ids)
 
     def finish(self):
         """A barrier: rank 0 has the store that all ranks use."""

@@ -9,7 +9,7 @@ import platform
 import random
 
 from rank import take_gpu, thread_counts
-from trial import Trial, numbers_sha256
+from trial import Trial, numbers_sha256, weights_sha256
 
 
 def import_torch(report):
@@ -64,7 +64,7 @@ class TorchTrial(Trial):
 
     def tensor(self, array):
         """An array on the device of this rank."""
-        return self.torch.from_numpy(self.np.ascontiguousarray(array)).to(self.place)
+        return self.torch.from_numpy(self.np.array(array)).to(self.place)
 
     def array(self, tensor):
         """A tensor as an array; the name of its device is kept for the report."""
@@ -102,6 +102,7 @@ class TorchTrial(Trial):
         self.plain, self.step = self.network(seed), 0
         alone = self.weights()
         self.wrap()
+        self.fields["weights_sha256_broadcast"] = weights_sha256(self.np, self.weights())
         return alone
 
     def wrap(self):
@@ -164,7 +165,7 @@ class TorchTrial(Trial):
             shard["shared"] += int((self.allreduce([uses]) > 1).sum())
 
     def reload(self):
-        """Rank 0 saves and loads all; the others load the optimizer, and get the weights from rank 0 as at first."""
+        """Rank 0 saves and loads; the others get the weights from rank 0 as at first."""
         path = os.path.join(self.checkpoints, "model.pt")
         if self.rank == 0:
             os.makedirs(self.checkpoints)
@@ -177,7 +178,11 @@ class TorchTrial(Trial):
             self.plain.load_state_dict(state["model"])
         self.step = state["step"]
         self.wrap()
-        self.adam.load_state_dict(state["optimizer"])
+        self.load_optimizer(state["optimizer"])
+
+    def load_optimizer(self, state):
+        """Continue with the state of the optimizer of rank 0, on all ranks."""
+        self.adam.load_state_dict(state)
 
     def measure(self, images, labels):
         """In parts, without gradients, by the network without its strategy."""

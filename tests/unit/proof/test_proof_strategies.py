@@ -12,7 +12,7 @@ from provision.proof.strategies import STRATEGIES, judge, name_trainers, retry_a
 
 
 def test_each_program_of_a_stack_and_the_numerical_proof_have_a_strategy() -> None:
-    assert set(STRATEGIES) == {*PROGRAMS, "thorough"}
+    assert set(STRATEGIES) == {*PROGRAMS, "thorough", "thorough_torch"}
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,7 @@ def test_each_program_of_a_stack_and_the_numerical_proof_have_a_strategy() -> No
             "2 workers",
             "2 workers with a GPU each",
         ),
+        ("horovod_torch", (), "2 ranks", "2 ranks with a GPU each"),
         ("ddp", ("--stall", "20"), "2 ranks of DDP", "2 ranks of DDP with a GPU each"),
     ],
 )
@@ -56,7 +57,8 @@ EXCHANGE = "allreduce peers shards initial-weights"
     [
         ("horovod_keras", f"{RANKS} {EXCHANGE} weights loss accuracy"),
         ("horovod_graph", f"{RANKS} {EXCHANGE} restart weights loss accuracy"),
-        ("thorough", f"{RANKS} checks"),
+        ("horovod_torch", f"{RANKS} {EXCHANGE} broadcast weights restart loss accuracy"),
+        *((numbers, f"{RANKS} checks") for numbers in ("thorough", "thorough_torch")),
         ("single", f"{RANKS} restart loss accuracy"),
         ("mirrored", f"replicas {RANKS} allreduce batch weights restart loss accuracy"),
         ("multiworker", f"{RANKS} communication {EXCHANGE} broadcast weights restart loss accuracy"),
