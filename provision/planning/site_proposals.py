@@ -26,6 +26,8 @@ DEFAULTS = {
     "job.qos": LEAVE_OUT,
     "job.exclusive": "false",
 }
+# What an arch has in common with the others, unless the machine shows another value.
+SHARED = ("mpi.family", "launcher.options", "job.account", "job.qos", "job.exclusive")
 BUILD_S = 1800
 """The time limit that is proposed: builds took minutes."""
 
@@ -58,17 +60,33 @@ def propose(key: str, answers: Mapping[str, str | None], gpu_archs: Collection[s
         kind = _kind(partition, seen.kinds, with_gpus=arch in gpu_archs)
     if rest == "modules":
         return " ".join(newest_together(seen.modules, GPU_MODULES if arch in gpu_archs else CPU_MODULES))
-    if rest == "mpi.family":
-        loaded = (answers.get(f"archs.{arch}.modules") or "").split()
-        mpi = next((name for name in loaded if describe(name).subject == "mpi"), "")
-        return ("openmpi" if "openmpi" in mpi.lower() else "mpich") if mpi else ""
-    if rest == "launcher.options":
-        return _mpi_option(
-            answers.get(f"archs.{arch}.modules") or "", answers.get(f"archs.{arch}.mpi.family") or "", seen.mpi_types
-        )
+    loaded = answers.get(f"archs.{arch}.modules") or ""
+    if rest == "mpi.family" and (mpi := next((name for name in loaded.split() if describe(name).subject == "mpi"), "")):
+        return "openmpi" if "openmpi" in mpi.lower() else "mpich"
+    family = answers.get(f"archs.{arch}.mpi.family") or ""
+    if rest == "launcher.options" and (option := _mpi_option(loaded, family, seen.mpi_types)):
+        return option
     if rest == "job.time":
         return to_clock(min(BUILD_S, (kind.time if kind else None) or BUILD_S))
-    return (_of_kind(rest, kind, seen) if kind else "") or DEFAULTS.get(rest, "")
+    return (_of_kind(rest, kind, seen) if kind else "") or _of_others(rest, answers) or DEFAULTS.get(rest, "")
+
+
+def _of_others(rest: str, answers: Mapping[str, str | None]) -> str:
+    """The answer for this key of an arch that was asked before; empty if the archs need not have it in common."""
+    given = (answer for key, answer in answers.items() if rest in SHARED and key.split(".", 2)[2:] == [rest])
+    return next((answer for answer in given if answer), "")
+
+
+def also_there(key: str, proposal: str, seen: SeenMachine) -> str:
+    """The newest module of each other MPI that the site has, as a phrase: a proposal names one; empty if there is no other."""
+    if not key.endswith(".modules") or not proposal:
+        return ""
+    stems = {describe(name).name.rpartition("/")[0] for name in words_of(proposal)}
+    others: dict[str, str] = {}
+    for module in newest_first([module for module in seen.modules if module.subject == "mpi"]):
+        others.setdefault(module.name.rpartition("/")[0], module.name)
+    names = [name for stem, name in others.items() if stem not in stems]
+    return f"also there: {', '.join(names)}" if names else ""
 
 
 def _mpi_option(modules: str, family: str, types: Collection[str]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -11,6 +12,7 @@ from typing import Any
 
 import archspec.cpu
 
+from provision.commands.shared.open_advisories import advisories_line
 from provision.commands.shared.outcome import Outcome
 from provision.commands.site.browse import table
 from provision.commands.site.dialogue import Check, Dialogue, ProfileDraft, wrong_with
@@ -39,7 +41,7 @@ from provision.profile.blanks import (
 from provision.profile.patterns import NAME
 from provision.profile.provenance import walk
 from provision.profile.reader import VARIABLE
-from provision.profile.site import read_site
+from provision.profile.site import Site, read_site
 from provision.wording import count, nearest, nearest_name
 
 TEMPLATE = "generic-slurm"
@@ -111,6 +113,8 @@ def run(args: argparse.Namespace) -> Outcome:
         f"`provision site new {typed}` asks for them again; then `provision site check {typed}` and " if left else ""
     )
     lines.append(f"next: {first}`provision doctor --site {typed}`")
+    if not left:
+        lines += _advisories(shipped.load_site(str(path)), typed)
     lines += _other_nodes(seen, table(shipped.parse_profile(filled, str(path)), "archs"), typed)
     return Outcome(
         text="\n".join(lines), result={"file": str(path), "filled": answers, "left": [blank.path for blank in left]}
@@ -205,6 +209,20 @@ def _other_nodes(seen: SeenMachine, archs: Mapping[str, Any], typed: str) -> lis
         for name, kind in kinds_by_name(seen.kinds, seen.targets).items()
         if name not in archs and kind.partition not in partitions
     ]
+
+
+def _advisories(site: Site, typed: str) -> list[str]:
+    """A line for each stack of the archs that has open advisories, and where newer stacks are shown."""
+    lines = []
+    archs = {arch.stack or site.stack: arch.name for arch in reversed(site.archs)}
+    for name, arch in reversed(archs.items()):
+        with contextlib.suppress(ConfigError):  # a stack with ranges has no lock of its own
+            lock = shipped.load_lock(name, shipped.load_stack(name).pythons[0])
+            known = advisories_line((pin.name, pin.version) for pin in lock.pins).partition(";")[0]
+            newer = f"`provision compat --site {typed} --arch {arch}` shows newer stacks"
+            if not known.startswith("none"):
+                lines.append(f"advisories of `{name}`: {known}; `provision audit --stack {name}` names them, {newer}")
+    return lines
 
 
 def _archs_with_gpus(archs: Mapping[str, Any]) -> list[str]:

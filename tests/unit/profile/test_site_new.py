@@ -15,6 +15,7 @@ from parts.profiles import FILLED, SITES
 from provision import cli
 from provision.commands.site import new
 from provision.errors import EXIT_USAGE, ConfigError
+from provision.launch.available_modules import describe
 from provision.machine.configuration import shipped
 from provision.planning.site_proposals import SeenMachine
 from provision.profile.blanks import blanks, fill
@@ -124,7 +125,7 @@ def test_a_profile_with_all_answers_can_be_planned(
 ) -> None:
     assert call("site", "new", "ours", *sets(SET)) == 0
     out = capsys.readouterr().out
-    words("site", "\n".join(line for line in out.splitlines() if not line.startswith("note: ")))
+    words("site", "\n".join(line for line in out.splitlines() if not line.startswith(("note: ", "advisories of "))))
     before = (here / "sites/ours.toml").read_bytes()
     assert call("site", "new", "ours", *sets(SET)) == EXIT_USAGE
     assert "already exists" in capsys.readouterr().err
@@ -268,7 +269,7 @@ def test_the_same_command_asks_for_the_blanks_again(
     monkeypatch.setattr("sys.stdin", io.StringIO("work\n"))
     monkeypatch.setattr("provision.commands.site.new.can_ask", lambda: True)
     assert call("site", "new", "ours") == 0
-    assert "1 question.\n" in capsys.readouterr().err
+    assert "1 value to fill in.\n" in capsys.readouterr().err
     assert shipped.load_site("ours").arch("gpu").job.partition == "work"
     assert "# my comment" in path.read_text()
     assert 'name="ours"' in path.read_text()
@@ -455,6 +456,46 @@ work*|2:32:2|262144|(null)|zen3|1|1-00:00:00|NO
 new|2:48:1|524288|(null)|zen4|1|1-00:00:00|NO
 accel|1:64:1|524288|gpu:a100:4|zen3|1|2-00:00:00|EXCLUSIVE
 """
+
+
+MODULES = [describe(name) for name in ("gcc/12.2.0", "openmpi/4.1.6", "mpich/4.0.2", "python/3.11.2", "cmake/3.27.4")]
+
+
+def test_what_the_machine_shows_of_an_arch_is_one_question(
+    terminal: Terminals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An arch that is not right is asked one by one; the next gets what they have in common."""
+    kinds = [kind for kind in parse_node_kinds(SINFO) if not kind.gpus]
+    seen = SeenMachine(kinds=kinds, targets={"zen3", "zen4"}, modules=MODULES, mpi_types={"pmix"})
+    monkeypatch.setattr(new, "surroundings", lambda keys: seen)
+    general = [SET[path] for path in PATHS if not path.startswith("archs.")]
+    one_by_one = ["", "", "", "", "", "", "proj1", "?", *[""] * 8]
+    terminal([*general, "no", *one_by_one, "maybe", ""])
+    assert call("site", "new", "ours") == 0
+    out, err = capsys.readouterr()
+    assert err.count("take these 15 values? [yes]: ") == 3  # twice for the second arch
+    assert "archs.zen4.modules = gcc/12.2.0 openmpi/4.1.6 python/3.11.2 cmake/3.27.4   (also there: mpich/4.0.2)" in err
+    assert "# also there: mpich/4.0.2\n" in err
+    assert err.count("`archs.zen3.job.qos`: the quality of service") == 1, "`?` is about the question"
+    first, second = shipped.load_site("ours").archs
+    assert (first.job.account, second.job.account) == ("proj1", "proj1")
+    assert (first.job.partition, second.job.partition) == ("work", "new")
+    assert (second.launcher.options, second.node and second.node.cores) == (("--mpi=pmix",), 96)
+    (line,) = [line for line in out.splitlines() if line.startswith("advisories of ")]
+    assert "`provision audit --stack tensorflow-2.15.1`" in line and "--site ours --arch zen3`" in line
+
+
+def test_one_can_go_back_into_an_arch_that_was_one_question(
+    terminal: Terminals, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kinds = [kind for kind in parse_node_kinds(SINFO) if not kind.gpus]
+    seen = SeenMachine(kinds=kinds, targets={"zen3", "zen4"}, modules=MODULES, mpi_types={"pmix"})
+    monkeypatch.setattr(new, "surroundings", lambda keys: seen)
+    general = [SET[path] for path in PATHS if not path.startswith("archs.")]
+    terminal([*general, "yes", "<", "500", "<", "", "yes"])
+    assert call("site", "new", "ours") == 0, capsys.readouterr().err
+    first, second = shipped.load_site("ours").archs
+    assert (first.node and first.node.memory_gb, second.node and second.node.memory_gb) == (500, 512)
 
 
 def test_each_kind_of_node_becomes_an_arch_with_what_the_scheduler_shows(
