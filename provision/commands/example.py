@@ -17,14 +17,9 @@ from provision.machine.programs.shell import absolute, default_site
 def run(args: argparse.Namespace) -> Outcome:
     """List the examples, or copy one."""
     if args.name is None:
-        rows = [
-            {"name": one.name, "job": one.job, "tensorflow": one.tensorflow, "purpose": one.purpose} for one in EXAMPLES
-        ]
+        rows = [{"name": one.name, "job": one.job, "needs": one.needs, "purpose": one.purpose} for one in EXAMPLES]
         width = max(len(one.name) for one in EXAMPLES)
-        lines = [
-            f"{one.name:<{width}}  {one.purpose}; job `{one.job}`, TensorFlow {one.tensorflow} and newer"
-            for one in EXAMPLES
-        ]
+        lines = [f"{one.name:<{width}}  {one.purpose}; job `{one.job}`, {one.needs} and newer" for one in EXAMPLES]
         lines += ["", "to copy one: `provision example NAME DIR`"]
         return Outcome(text="\n".join(lines), result={"examples": rows, "folder": None, "files": []})
     return _copy(next(one for one in EXAMPLES if one.name == args.name), args.folder or args.name)

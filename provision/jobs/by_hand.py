@@ -17,7 +17,7 @@ def run_by_hand(decision: Decision) -> str:
         load = f'eval "$(provision activate --site {site.typed} --arch {arch.name} {quote_sh(job.module)})"'
     else:
         load = site.modules.load_command(job.modulepath, job.module)
-    ranks = f"{arch.launcher.name} -n 2 " if job.kind == "horovod" else ""
+    ranks = f"{arch.launcher.name} -n 2 " if job.kind in ("horovod", "mpi") else ""
     return f"`{load}`, then `{ranks}python {quote_sh(job.script)}`"
 
 

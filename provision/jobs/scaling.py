@@ -24,6 +24,8 @@ CLOCK = re.compile(r"\d{4}/\d\d/\d\d \d\d:\d\d:\d\d")
 # Larger numbers are damage: with them a quotient is infinite, or zero.
 LARGEST = 1e9
 SMALLEST_S = 0.001
+# The keys under which a record or a report has the version of its framework.
+FRAMEWORKS = (("tensorflow", "TensorFlow"), ("pytorch", "PyTorch"))
 COLUMNS = ("run", "nodes", "tasks", "CPUs", "GPUs", "seconds", "images/s", "GPU use", "speed-up", "efficiency")
 
 
@@ -31,9 +33,9 @@ COLUMNS = ("run", "nodes", "tasks", "CPUs", "GPUs", "seconds", "images/s", "GPU 
 class RecordedRun:
     """One run. `cpus` is for one task and `gpus` for one node. `seconds` is the training if reported, otherwise the whole run.
 
-    `images_per_second` and `gpu_use` (a share, 0 to 1) are None if they were not recorded, and so are the version of TensorFlow,
-    the nodes (in the scheduler's notation), the model of the GPUs, and the batch that the training script reported. `gpu_use` is
-    that of all nodes, while the training script trained if it reported when that was.
+    `images_per_second` and `gpu_use` (a share, 0 to 1) are None if they were not recorded, and so are the framework with its
+    version, the nodes (in the scheduler's notation), the model of the GPUs, and the batch that the training script reported.
+    `gpu_use` is that of all nodes, while the training script trained if it reported when that was.
     """
 
     name: str
@@ -45,7 +47,7 @@ class RecordedRun:
     seconds: float
     images_per_second: float | None = None
     gpu_use: float | None = None
-    tensorflow: str | None = None
+    framework: str | None = None
     hosts: str | None = None
     batch: int | None = None
     gpu: str | None = None
@@ -107,7 +109,9 @@ def read_run(
         if "images_per_second" in reported
         else None,
         gpu_use=sum(loads) / len(loads) / 100 if loads else None,
-        tensorflow=text("tensorflow", reported, record),
+        framework=next(
+            (f"{title} {found}" for key, title in FRAMEWORKS if (found := text(key, reported, record))), None
+        ),
         hosts=text("hosts", record),
         gpu=text("gpu", record),
         batch=int(number("batch", reported, at_least=1)) if "batch" in reported else None,
@@ -187,10 +191,8 @@ def notes(runs: Sequence[RecordedRun]) -> tuple[str, ...]:
         lines.append(
             f"these are runs of {len(programs)} programs, so their speed-ups mean nothing: {', '.join(programs)}"
         )
-    versions = sorted({run.tensorflow for run in runs if run.tensorflow})
-    if len(versions) > 1:
-        lines.append(f"these runs have different versions of TensorFlow: {', '.join(versions)}")
     for what, values in (
+        ("frameworks", {run.framework for run in runs if run.framework}),
         ("models of GPUs", {run.gpu for run in runs if run.gpu}),
         ("batches of a rank", {str(run.batch) for run in runs if run.batch}),
     ):

@@ -95,7 +95,7 @@ class UserJob:
         """The modules of the site with which the job gets its framework if its runtime is `modules`."""
         if self.kind in PLUGINS:
             return self.site.strategy(self.kind).modules
-        if self.site_modules or self.kind == "horovod":
+        if self.site_modules or self.kind in ("horovod", "mpi"):
             return self.site_modules or self.arch.provided
         # Only Horovod's jobs need its module, which may be of other versions, or gone.
         others = without_horovod(self.arch.provided)
@@ -224,8 +224,9 @@ def _batch(job: UserJob, shape: Shape) -> Batch:
     name = job.name or f"{job.kind}-{job.arch.name}"
     batch = batch_for(job.site, nodes_of(job), shape, name=name, time=job.time, account=job.account, queue=job.queue)
     scheduler = batch.scheduler
-    if scheduler.gpus == "gpus-per-task" and job.arch.launcher.name in FAMILIES:
+    if scheduler.gpus == "gpus-per-task" and (job.arch.launcher.name in FAMILIES or job.kind == "ddp"):
         # Its daemon is the one task of a node: with a GPU for each task, all ranks of that node would get the first GPU.
+        # And programs of PyTorch take the GPU with the number LOCAL_RANK, so each process must see all of its node.
         scheduler = replace(scheduler, gpus="gpus-per-node")
     return replace(
         batch,
@@ -248,7 +249,9 @@ def _threads(job: UserJob, shape: Shape) -> tuple[tuple[str, str], ...]:
     if job.intra and OMP in threads and nodes.threads.owner == "job":
         threads[OMP] = str(job.intra)
     for name, pool in ((INTER, job.inter), (INTRA, job.intra)):
-        if pool is not None:
+        if job.kind == "ddp":
+            threads.pop(name, None)  # of TensorFlow
+        elif pool is not None:
             threads[name] = str(pool)
     return tuple(threads.items())
 

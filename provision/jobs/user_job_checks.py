@@ -324,7 +324,7 @@ def _shape(decision: Decision) -> Iterator[Fault]:
             evidence=("one process uses all GPUs; a second one would take them too",) if mirrored else (),
             hint="leave `--ranks-per-node` out, or `provision job horovod`: one task for each GPU",
         )
-    if not job.alone and shape.gpus_per_node not in (0, shape.ranks_per_node):
+    if not job.alone and job.kind != "mpi" and shape.gpus_per_node not in (0, shape.ranks_per_node):
         yield Fault(
             "mismatch",
             "ranks",

@@ -113,7 +113,8 @@ def make_script(job: UserJob) -> Script:
     home = re.match(r"\$\{?(\w+)", job.script, re.ASCII)
     container = container_of_job(job) if runtime == "container" else None
     image = job.image or (container.image if container else None)
-    cuda = job.arch.gpu.cuda_home if job.arch.gpu and shape.gpus_per_node and runtime != "container" else None
+    finds_cuda = runtime == "container" or job.kind == "ddp"
+    cuda = job.arch.gpu.cuda_home if job.arch.gpu and shape.gpus_per_node and not finds_cuda else None
     if cuda is not None and not SHELL_PATH.fullmatch(cuda):
         raise ConfigError(
             f"`archs.{job.arch.name}.gpu.cuda_home` is not a valid path: {cuda!r}", hint=f"edit `{job.site.origin}`"
@@ -252,7 +253,9 @@ def _launch(decision: Decision, variables: tuple[str, ...]) -> Code:
     without_launcher = _without_launcher(decision)
     if without_launcher and decision.runtime != "container":
         return words(program)
-    if _reverses_gpus(decision):
+    if job.kind == "ddp":
+        program = [*_numbered(decision), *program]
+    elif _reverses_gpus(decision):
         program = [*_reversed(arch), *program]
     if job.watch_gpus and not without_launcher:
         program = [*_watching(arch), *program]
@@ -296,7 +299,7 @@ def _words_before(arch: Arch, batch: Batch) -> list[str]:
 def _training(job: UserJob) -> list[str]:
     """The words that run the training script with its arguments. The example of a plug-in has arguments in the profile."""
     of_example = job.site.strategy(job.kind).arguments if job.script.startswith("$") else ()
-    program = ["python", "-u", Code('"$script"')]
+    program = ["python", "-u", *(("-m", "mpi4py") if job.kind == "mpi" else ()), Code('"$script"')]
     program += [bash('"%s"', shell_path(argument)) if "$" in argument else argument for argument in of_example]
     program += job.arguments
     if job.resume is not None:
@@ -319,9 +322,10 @@ def _rank_variables(
         (job.kind in PLUGINS, ("PYTHONPATH",)),
         (sets_xla_flags, ("XLA_FLAGS",)),
         (bool(job.arch.library_path) and decision.runtime != "container", ("LD_LIBRARY_PATH",)),
-        (bool(files.scratch), ("TFDS_DATA_DIR", "TFHUB_CACHE_DIR")),
+        (bool(files.scratch) and job.kind != "ddp", ("TFDS_DATA_DIR", "TFHUB_CACHE_DIR")),
         (bool(files.temporary), ("TMPDIR",)),
         (job.kind == "mirrored", ("PROVISION_REPLICAS",)),
+        (job.kind == "ddp", ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")),
         (job.array is not None, ("PROVISION_TASK",)),
     )
     return tuple(dict.fromkeys(name for needed, names in groups if needed for name in names))
@@ -342,6 +346,29 @@ def _lines(texts: tuple[str, ...] | list[str]) -> list[Code]:
         else:
             lines.append(unit)
     return lines
+
+
+def _numbered(decision: Decision) -> list[str]:
+    """The words before a program of PyTorch that give each process its number, and its number on its node.
+
+    A process takes the GPU with its number on the node. Where the last GPU is the nearest to the first process, they are listed
+    from the end.
+    """
+    job, shape = decision.job, decision.shape
+    arch = job.arch
+    variables = RANK_VARIABLES[arch.launcher.name]
+    if variables is None:
+        raise ConfigError(
+            f"a `{job.kind}` job needs a launcher, but that of arch `{arch.name}` is `{arch.launcher.name}`",
+            hint=f"`--launcher NAME`, or set `archs.{arch.name}.launcher` in `{job.site.origin}`",
+        )
+    rank, local = variable(variables[0]), variables[1]
+    # aprun fills one node after the other (intro_mpi(3), MPICH_RANK_REORDER_METHOD), and does not number the ranks of a node.
+    of_node = bash("$%s", variable(local)) if local else bash("$((%s %% %s))", rank, str(shape.ranks_per_node))
+    from_the_end = ",".join(map(str, reversed(range(shape.gpus_per_node))))
+    gpus = bash(" CUDA_VISIBLE_DEVICES=%s", from_the_end) if _reverses_gpus(decision) else Code("")
+    text = bash('export RANK=$%s LOCAL_RANK=%s%s; exec "$@"', rank, of_node, gpus)
+    return ["bash", "-c", quote_sh(text), "rank"]
 
 
 def _reversed(arch: Arch) -> list[str]:

@@ -1,4 +1,4 @@
-"""The strategies to train on several devices at a site (`[strategies.<name>]`)."""
+"""The strategies to train on several devices at a site (`[strategies.<name>]`), each of which is a kind of job."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -6,8 +6,8 @@ from typing import Literal
 from provision.profile.patterns import Module, ShellPath
 from provision.profile.reader import Environ, Reader
 
-StrategyName = Literal["single", "mirrored", "multiworker", "horovod", "cray-ml-plugin"]
-STRATEGIES: tuple[StrategyName, ...] = ("single", "mirrored", "multiworker", "horovod")
+StrategyName = Literal["single", "mirrored", "multiworker", "horovod", "ddp", "mpi", "cray-ml-plugin"]
+STRATEGIES: tuple[StrategyName, ...] = ("single", "mirrored", "multiworker", "horovod", "ddp", "mpi")
 # Strategies that only a site's own modules provide: if a profile names the modules, we can write a job script for them,
 # but we can neither build nor prove anything.
 PLUGINS: tuple[StrategyName, ...] = ("cray-ml-plugin",)

@@ -29,6 +29,8 @@ class SchedulerInterface(Protocol):
     """The variable that holds the job's ID inside a job."""
     HOSTS: Code
     """What bash expands to the nodes of a job, in the scheduler's notation; for one word in double quotes."""
+    FIRST_NODE: Code
+    """What bash expands to the address of a job's first node, on which rank 0 runs."""
     SUBMIT_FOLDER: str
     """The variable that holds the folder from which the job was submitted."""
     COMMENTS_BEHIND: bool

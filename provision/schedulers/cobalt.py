@@ -21,6 +21,8 @@ QUEUE = 'qstat -u "$USER"'
 INTERACTIVE = "qsub -I"
 JOB_ID = "COBALT_JOBID"
 HOSTS = Code("${COBALT_PARTNAME:-}")  # numbers of nodes: 340-343
+# Cray names the nodes of an XC after these numbers: nid00340.
+FIRST_NODE = Code('$(printf nid%05d "${COBALT_PARTNAME%%[,-]*}")')
 SUBMIT_FOLDER = "PWD"
 COMMENTS_BEHIND = False
 BEFORE_SUBMITTING: str | None = (

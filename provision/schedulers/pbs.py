@@ -22,6 +22,7 @@ QUEUE = 'qstat -u "$USER"'
 INTERACTIVE = "qsub -I"
 JOB_ID = "PBS_JOBID"
 HOSTS = Code('$(sort -u "${PBS_NODEFILE:-/dev/null}" | paste -sd, -)')
+FIRST_NODE = Code('$(head -n 1 "$PBS_NODEFILE")')
 SUBMIT_FOLDER = "PBS_O_WORKDIR"
 COMMENTS_BEHIND = False
 BEFORE_SUBMITTING: str | None = None

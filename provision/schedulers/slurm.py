@@ -18,6 +18,11 @@ QUEUE = "squeue --me"
 INTERACTIVE = "salloc"
 JOB_ID = "SLURM_JOB_ID"
 HOSTS = Code("${SLURM_JOB_NODELIST:-}")
+# The address with which Slurm itself reaches the node; its name need not be one that the network knows (slurm.conf(5), NodeAddr).
+FIRST_NODE = Code(
+    '$(scontrol show node "$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)" |\n'
+    "  sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p')"
+)
 SUBMIT_FOLDER = "SLURM_SUBMIT_DIR"
 COMMENTS_BEHIND = True
 BEFORE_SUBMITTING: str | None = None

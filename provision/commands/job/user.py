@@ -1,4 +1,4 @@
-"""`provision job single|mirrored|multiworker|horovod|cray-ml-plugin`: the script of a user's training job."""
+"""`provision job single|mirrored|multiworker|horovod|ddp|mpi|cray-ml-plugin`: the script of a user's training job."""
 
 from __future__ import annotations
 

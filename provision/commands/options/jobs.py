@@ -212,6 +212,16 @@ COMMANDS = (
         "job horovod --site nersc-perlmutter --arch gpu --nodes 4 --submit",
     ),
     kind(
+        "ddp",
+        "write a job with PyTorch's DistributedDataParallel: one process per GPU, any number of nodes",
+        "job ddp --site nersc-perlmutter --arch gpu --nodes 2",
+    ),
+    kind(
+        "mpi",
+        "write a job of any program with mpi4py",
+        "job mpi --site sigma2-saga --arch normal --account nn1234k --ranks-per-node 40",
+    ),
+    kind(
         PLUGIN,
         "write a job with the plug-in of a site's own modules",
         "job cray-ml-plugin --site alcf-theta --account datascience",

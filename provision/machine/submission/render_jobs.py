@@ -61,7 +61,7 @@ def render_environment_script(script: EnvironmentScript, *, command: str, again:
 
 def _names(scheduler: SchedulerInterface) -> dict[str, object]:
     """What templates use of a scheduler's module: they get no module, because a module reaches others, such as `os`."""
-    names = ("ARRAY", "BEFORE_SUBMITTING", "HOSTS", "JOB_ID", "STARTS_IN_SUBMIT_FOLDER", "SUBMIT_FOLDER")
+    names = ("ARRAY", "BEFORE_SUBMITTING", "FIRST_NODE", "HOSTS", "JOB_ID", "STARTS_IN_SUBMIT_FOLDER", "SUBMIT_FOLDER")
     return {name: getattr(scheduler, name) for name in names}
 
 

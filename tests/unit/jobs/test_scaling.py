@@ -47,7 +47,7 @@ def test_gpu_use_is_that_of_the_training_on_all_nodes(tmp_path: Path) -> None:
     (tmp_path / "report.json").write_text(json.dumps(report))
     (run,), _ = read_runs([str(tmp_path)])
     assert run.gpu_use == pytest.approx((90 + 70 + 80 + 80 + 60 + 70) / 600)
-    assert (run.gpu, run.batch, run.tensorflow) == ("A100", 32, "2.15.1")
+    assert (run.gpu, run.batch, run.framework) == ("A100", 32, "TensorFlow 2.15.1")
     (tmp_path / "report.json").write_text("{}")
     (run,), _ = read_runs([str(tmp_path)])
     assert run.gpu_use == pytest.approx((90 + 70 + 80 + 80 + 60 + 70) / 1000), "without the times: the whole job"
@@ -259,12 +259,12 @@ def test_the_verb_reads_the_record_that_the_job_writes(
 def test_a_run_has_the_tensorflow_and_nodes_of_its_record_and_the_batch_of_its_report(words: Words) -> None:
     record = RECORD | {"tensorflow": "2.15.1", "hosts": "g[1-2]"}
     first = read_run("41", record, {"batch": 32}, None)
-    assert (first.tensorflow, first.hosts, first.batch) == ("2.15.1", "g[1-2]", 32)
+    assert (first.framework, first.hosts, first.batch) == ("TensorFlow 2.15.1", "g[1-2]", 32)
     second = read_run("42", record | {"tensorflow": "2.11.1", "gpus": 2, "hosts": ""}, None, None)
     assert (second.hosts, second.batch) == (None, None)
     third = read_run("43", record | {"tensorflow": None, "gpus": 2}, None, None)
     (note,) = [note for note in notes([first, second]) if "TensorFlow" in note]
-    assert "2.11.1, 2.15.1" in note
+    assert "TensorFlow 2.11.1, TensorFlow 2.15.1" in note
     words("scaling", note)
     assert not any("TensorFlow" in note for note in notes([first, third]))
 

@@ -26,9 +26,10 @@ from provision.profile.arch import Deliver
 from provision.profile.container import Container
 from provision.profile.module_system import ModuleSystemName
 from provision.profile.reader import Faults, Reader
-from provision.profile.strategy import STRATEGIES, StrategyName
+from provision.profile.strategy import StrategyName
 
-ALL = tuple((name, arch, kind) for name, arch in ARCHS for kind in STRATEGIES)
+OF_TENSORFLOW: tuple[StrategyName, ...] = ("single", "mirrored", "multiworker", "horovod")
+ALL = tuple((name, arch, kind) for name, arch in ARCHS for kind in OF_TENSORFLOW)
 REFUSED = {("alcf-theta", "knl", "multiworker"), ("alcf-polaris", "gpu", "multiworker")}
 TOO_OLD = {("nersc-cori", "haswell", "multiworker"), ("nersc-cori", "knl", "multiworker")}
 WRITTEN = tuple(one for one in ALL if one not in REFUSED | TOO_OLD)
@@ -47,6 +48,12 @@ WITH_OPTIONS: tuple[tuple[str, str, StrategyName, str, dict[str, Any]], ...] = (
     ("alcf-polaris", "gpu", "single", "-modules", {"runtime": "modules"}),
     ("generic-slurm", "gpu", "horovod", "-container", {"runtime": "container"}),
     ("generic-slurm", "gpu", "single", "-container", {"runtime": "container"}),
+    ("sigma2-saga", "accel", "ddp", "", {}),
+    ("alcf-polaris", "gpu", "ddp", "", {"watch_gpus": True}),
+    ("alcf-theta", "knl", "ddp", "", {}),
+    ("nyu-greene", "gpu", "ddp", "", {}),
+    ("sigma2-saga", "normal", "mpi", "", {}),
+    ("alcf-polaris", "gpu", "mpi", "-venv", {"runtime": "venv", "ranks_per_node": 32, "cpus": 1}),
     ("nyu-greene", "gpu", "mirrored", "-watched", {"gpus": 2, "watch_gpus": True}),
 )
 
