@@ -10,6 +10,7 @@ for people.
 from __future__ import annotations
 
 import gc
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -29,9 +30,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         finally:
             show("")
         if argv is None:
-            from provision.commands.shared.running import end_quietly
-
-            end_quietly()
+            # Ctrl-C ends the process at once from now on: the interpreter, which tidies up, would print where it was.
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
     except (Exception, KeyboardInterrupt) as error:
         from provision.commands.shared.running import report_failure
 

@@ -112,11 +112,6 @@ def report_failure(words: Sequence[str], error: BaseException, code: int) -> int
     return _bug(words, error, as_json)
 
 
-def end_quietly() -> None:
-    """Let Ctrl-C end the process at once from now on: the interpreter, which tidies up, would print where it was."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
 def _terminated(number: int, frame: FrameType | None) -> None:
     # A scheduler sends it several times; a second one must not interrupt what frees the locks and ends the programs.
     for each in (signal.SIGTERM, signal.SIGHUP):
