@@ -25,7 +25,7 @@ from provision.machine.probes.loaded_modules import environment_after, unloaded,
 from provision.machine.probes.probe_gpu import Gpus, MissingError
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import find_program
-from provision.model.facts import CompilerFacts, Cpu, GpuFacts, Interpreter, MpiFacts
+from provision.model.facts import CompilerFacts, GpuFacts, Interpreter, MpiFacts
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import Stack
@@ -279,18 +279,3 @@ def mpi_libraries(show: str, family: str) -> tuple[str, ...]:
     folders = re.findall(r"-L\s*(\S+)", show)
     files = [Path(folder) / name for folder in folders for name in names if is_file(f"{folder}/{name}")]
     return tuple(dict.fromkeys(str(path.resolve()) for path in files))
-
-
-def cpu() -> Cpu:
-    """This machine's processor, detected by archspec."""
-    import archspec.cpu
-    from archspec.cpu.detect import detected_info
-
-    return Cpu(target=archspec.cpu.host().name, features=frozenset(detected_info().features))
-
-
-def cpu_family() -> str:
-    """The family of this machine's processor, which `uname -m` prints: `x86_64`, `aarch64`."""
-    import archspec.cpu
-
-    return str(archspec.cpu.host().family.name)

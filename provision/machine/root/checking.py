@@ -19,7 +19,6 @@ from provision.errors import StoreError
 from provision.machine.files.disk import exists, json_object, sha256_of, write_json
 from provision.machine.files.file_tree import digests, first_missing, is_read_only, links_out, status_of_files
 from provision.machine.probes.traces import measure_trace
-from provision.machine.root.spack import uninstall_command
 from provision.machine.root.store import Store
 from provision.machine.sharing.claims import utc_now
 from provision.model.check import Check, observed
@@ -218,6 +217,8 @@ def _files(store: Store, env: EnvironmentId, head: ManifestHead, *, hashes: bool
 
 def _of_store(store: Store, prefix: Path, path: str) -> str:
     """What to do about a file of Spack's store: a rebuild alone would use the damaged package again."""
+    from provision.machine.root.spack import uninstall_command  # with the backends, which a look needs only here
+
     command = uninstall_command(store, str(prefix), path)
     return f"`{command}` removes the damaged package; then {REBUILD}" if command else REBUILD
 

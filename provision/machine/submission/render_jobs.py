@@ -13,7 +13,7 @@ from provision.jobs.overlay_job import OverlayJob, make_overlay_script
 from provision.jobs.user_job import UserJob
 from provision.jobs.user_script import PROXIES, Script, leaves_omp, make_script
 from provision.knowledge.container_options import VARIABLES
-from provision.machine.probes.probe import cpu_family
+from provision.machine.probes.processor import cpu_family
 from provision.machine.rendering.render import render
 from provision.model.quoting import printf_format
 from provision.schedulers import SchedulerInterface
