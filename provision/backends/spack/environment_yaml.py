@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from provision.backends.spack.externals import UNKNOWN_PREFIX, External
 from provision.backends.spack.repository import Sources
+from provision.backends.spack.scalar import scalar
 from provision.knowledge.targets import family_of
 from provision.model.request import Request
-
-# What YAML reads as itself between other words, without quotes.
-PLAIN = re.compile(r"[A-Za-z0-9/_.][A-Za-z0-9/_.+@~-]*")
-# What YAML would read as something that is not a text.
-NOT_TEXT = re.compile(r"(true|false|yes|no|on|off|null|[0-9._+-]+(e[0-9]+)?|0x[0-9a-f]+|0o[0-7]+)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,13 +44,6 @@ class SpackEnvironment:
 def target_of(package: str, target: str) -> str:
     """The target of a package that is built: what is not compiled here is for the family of CPUs."""
     return family_of(target, target) if package in ("py-pip", "py-tensorflow") else target
-
-
-def scalar(text: str) -> str:
-    """A text as YAML reads it back; it is quoted if that is needed, as for a spec that ends in a colon."""
-    if PLAIN.fullmatch(text) and not NOT_TEXT.fullmatch(text):
-        return text
-    return json.dumps(text, ensure_ascii=True)
 
 
 def write_yaml(environment: SpackEnvironment, repository: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import PurePosixPath
 
-from provision.backends.spack.environment_yaml import scalar
+from provision.backends.spack.scalar import scalar
 from provision.errors import Fault
 from provision.model.facts import SpackFacts
 from provision.model.layout import Layout

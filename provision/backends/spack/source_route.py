@@ -11,8 +11,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from provision.backends.spack.environment_yaml import SpackEnvironment, external_lines, scalar, solved_lines
+from provision.backends.spack.environment_yaml import SpackEnvironment, external_lines, solved_lines
 from provision.backends.spack.externals import External, compiler_in
+from provision.backends.spack.scalar import scalar
 from provision.model.request import Request
 
 # What Spack's recipe of Python asks of an external one.
