@@ -159,6 +159,38 @@ def test_after_a_kill_nothing_stays_mounted_and_the_next_job_works(packed: TinyS
     wait_for("nothing to be left", lambda: is_clean(packed))
 
 
+@pytest.mark.parametrize(
+    ("family", "options"),
+    [
+        ("mpich", ()),  # Debian's is on UCX
+        ("openmpi", ("--mca", "pml", "ob1", "--mca", "btl", "self,vader")),
+        ("openmpi", ("--mca", "pml", "ucx", "--mca", "pml_ucx_tls", "any", "--mca", "pml_ucx_devices", "any")),
+    ],
+    ids=["mpich", "openmpi", "openmpi ucx"],
+)
+def test_two_ranks_of_a_node_share_memory_in_the_namespace(
+    packed: TinySite, family: str, options: tuple[str, ...]
+) -> None:
+    compiler, program = shutil.which(f"mpicc.{family}"), packed.folder.parent / f"exchange.{family}"
+    if compiler is None:
+        pytest.skip(f"there is no mpicc.{family}")
+    subprocess.run((compiler, "-O2", "-o", program, Path(__file__).parents[1] / "parts/exchange.c"), check=True)
+    deliver = prefix_of(packed) / ".provision/images/provision-deliver"
+    argv = ("timeout", "-k", "1", "60", f"mpirun.{family}", *options, "-n", "2", str(deliver), str(program))
+    environ = {
+        "PATH": os.environ["PATH"],
+        "TMPDIR": str(temporary(packed)),
+        "SLURM_JOB_ID": "8",
+        "HOME": "/nonexistent",
+    }
+    # Two busy cores are enough: ranks give way while they wait. Slurm's variables would make Open MPI look for a job.
+    environ |= {"OMPI_MCA_mpi_yield_when_idle": "1", "OMPI_MCA_ras": "^slurm", "OMPI_MCA_plm": "isolated"}
+    environ |= {"OMPI_MCA_rmaps_base_oversubscribe": "1"}
+    done = subprocess.run(stranger(1).argv(*argv), env=environ, cwd="/", capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("wrong 0, cma works, "), done.stderr
+    wait_for("nothing to be left", lambda: not any(temporary(packed).glob("provision-*")))
+
+
 def without(folder: Path, *names: str) -> str:
     """A PATH with every program of this one but these."""
     folder.mkdir()
