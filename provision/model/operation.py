@@ -237,7 +237,7 @@ class Prove:
     devices: int = 1
     """The number of devices on which one process trains."""
     communication: str = "AUTO"
-    """How MultiWorkerMirroredStrategy reduces gradients at this site."""
+    """How the workers of this program exchange gradients at this site."""
     deliver: str | None = None
     """The program that starts each process with the image of the environment; None: they read its files."""
 

@@ -11,12 +11,14 @@ STRATEGIES: tuple[StrategyName, ...] = ("single", "mirrored", "multiworker", "ho
 # Strategies that only a site's own modules provide: if a profile names the modules, we can write a job script for them,
 # but we can neither build nor prove anything.
 PLUGINS: tuple[StrategyName, ...] = ("cray-ml-plugin",)
+# How workers may communicate: the reductions of MultiWorkerMirroredStrategy, the backends of torch.distributed.
+COMMUNICATIONS = {"multiworker": ("AUTO", "RING", "NCCL"), "ddp": ("AUTO", "GLOO", "NCCL", "MPI")}
 Status = Literal["recommended", "supported", "deprecated", "absent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Strategy:
-    """A site's advice on a strategy, with a note. `communication` is how MultiWorkerMirroredStrategy reduces gradients.
+    """A site's advice on a strategy, with a note. `communication` is how workers exchange gradients in a proof.
 
     The other values are for plug-ins: the `modules` in order (names, or absolute paths of modulefiles), the `environ` that
     they need, and the `example` that they contain (a path that begins with a `$VARIABLE` that they set) with its `arguments`.
@@ -25,14 +27,19 @@ class Strategy:
     name: StrategyName
     status: Status = "supported"
     note: str | None = None
-    communication: Literal["AUTO", "RING", "NCCL"] = "AUTO"
+    communication: Literal["AUTO", "RING", "NCCL", "GLOO", "MPI"] = "AUTO"
     modules: tuple[Module, ...] = ()
     environ: Environ = ()
     example: ShellPath | None = None
     arguments: tuple[ShellPath, ...] = ()
 
     def add_faults(self, table: Reader) -> None:
-        """Record a plug-in without modules, and values of plug-ins for another strategy."""
+        """Record a plug-in without modules, and values that are for another strategy."""
+        ways = COMMUNICATIONS.get(self.name)
+        if ways and self.communication not in ways:
+            table.fault(
+                "communication", f"must be one of {', '.join(ways)} for `{self.name}`, but is {self.communication!r}"
+            )
         if self.name in PLUGINS and self.status != "absent" and not self.modules:
             table.missing("modules", "a plug-in comes from modules of the site")
         if self.example and not self.example.startswith("$"):

@@ -11,6 +11,7 @@ from provision.model.shape import Shape
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import ONE_PROCESS_PROGRAMS, Stack
+from provision.profile.strategy import StrategyName
 
 
 def proof_shape(site: Site, arch: Arch, stack: Stack) -> Shape:
@@ -56,6 +57,7 @@ def prove_operation(
     `deliver` is the program that starts each process with the image of the environment, if there is one.
     """
     shape = proof_shape(site, arch, stack)
+    strategy: StrategyName = "ddp" if stack.proof_program == "ddp" else "multiworker"
     return Prove(
         program=f"{programs_folder}/{stack.proof_program}.py",
         launcher=arch.launcher,
@@ -67,6 +69,6 @@ def prove_operation(
         training=stack.training,
         gpu=arch.gpu,
         devices=shape.devices,
-        communication=site.strategy("multiworker").communication,
+        communication=site.strategy(strategy).communication,
         deliver=deliver,
     )

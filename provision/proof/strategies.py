@@ -134,8 +134,8 @@ def stall_of(reports: Sequence[Mapping[str, Any]]) -> str | None:
     return None
 
 
-def _stall(proof: Prove) -> tuple[str, ...]:
-    return ("--stall", str(max(1, proof.timeout_s // STALL_SHARE)))
+def _communication(proof: Prove) -> tuple[str, ...]:
+    return ("--communication", proof.communication, "--stall", str(max(1, proof.timeout_s // STALL_SHARE)))
 
 
 def retry_arguments(proof: Prove) -> tuple[str, ...]:
@@ -201,7 +201,7 @@ STRATEGIES: Mapping[str, ProofStrategy] = {
         },
     ),
     "multiworker": ProofStrategy(
-        arguments=lambda proof: ("--communication", proof.communication, *_stall(proof)),
+        arguments=_communication,
         retry=("--communication", "RING"),
         words=lambda proof, gpus: f"{proof.processes} workers{gpus}",
         checks=(
@@ -222,7 +222,7 @@ STRATEGIES: Mapping[str, ProofStrategy] = {
     ),
     "ddp": ProofStrategy(
         packages=("torch",),
-        arguments=_stall,
+        arguments=_communication,
         words=lambda proof, gpus: f"{count(proof.processes, 'rank')} of DDP{gpus}",
         checks=(
             *ONE_WORLD,

@@ -187,6 +187,8 @@ def test_all_faults_of_a_profile_are_reported_at_once(words: Words) -> None:
         ("archs/knl/python", "./evil.sh", ""),
         ("archs/knl/compiler", {"cxx": "./g++", "cc": "gcc"}, ".cxx"),
         ("archs/knl/compiler", {"cxx": "g++", "cc": "bin/gcc"}, ".cc"),
+        ("strategies", {"ddp": {"communication": "RING"}}, ".ddp.communication"),
+        ("strategies", {"multiworker": {"communication": "MPI"}}, ".multiworker.communication"),
     ],
 )
 def test_a_fault_in_a_profile_is_reported_with_its_key_path(path: str, value: object, rest: str, words: Words) -> None:

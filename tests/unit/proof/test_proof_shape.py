@@ -11,7 +11,8 @@ from parts.profiles import ARCHS, profile
 from provision.jobs.build_job import build_batch
 from provision.jobs.limits import refusals
 from provision.planning.outline import outline
-from provision.profile.stack import ONE_PROCESS_PROGRAMS, PROGRAMS, Stack
+from provision.profile.stack import ONE_PROCESS_PROGRAMS, PROGRAMS, WITHOUT_HOROVOD, Stack
+from provision.profile.strategy import Strategy
 from provision.proof.proof_shape import proof_environ, proof_shape, prove_operation
 
 BUILT = tuple((name, arch) for name, arch in ARCHS if "venv" in profile(name).runtimes)
@@ -69,3 +70,14 @@ def test_a_process_gets_as_many_threads_as_its_job_requests_cpus() -> None:
     }
     assert threads.pop("mirrored") == "24", "with all four GPUs"
     assert set(threads.values()) == {"6"}
+
+
+def test_workers_communicate_as_the_profile_says_for_their_strategy() -> None:
+    site, arch = slurm_site(), slurm_site().arch(None)
+    ways = (Strategy(name="ddp", communication="MPI"), Strategy(name="multiworker", communication="RING"))
+    site = dataclasses.replace(site, strategies=ways)
+    proofs = {name: prove_operation(site, arch, stack_with_proof(name), "/programs", "/prefix") for name in PROGRAMS}
+    assert {name: proof.communication for name, proof in proofs.items() if name in WITHOUT_HOROVOD} == {
+        **dict.fromkeys(("single", "mirrored", "multiworker"), "RING"),
+        "ddp": "MPI",
+    }

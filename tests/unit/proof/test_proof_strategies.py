@@ -29,7 +29,7 @@ def test_each_program_of_a_stack_and_the_numerical_proof_have_a_strategy() -> No
             "2 workers with a GPU each",
         ),
         ("horovod_torch", (), "2 ranks", "2 ranks with a GPU each"),
-        ("ddp", ("--stall", "20"), "2 ranks of DDP", "2 ranks of DDP with a GPU each"),
+        ("ddp", ("--communication", "AUTO", "--stall", "20"), "2 ranks of DDP", "2 ranks of DDP with a GPU each"),
     ],
 )
 def test_a_strategy_has_the_arguments_and_words_of_its_program(
