@@ -1,4 +1,7 @@
-"""`eval "$(provision activate ENV)"`: the effect of the modulefile on a site without a module system."""
+"""`eval "$(provision activate ENV)"`: the effect of the modulefile on a site without a module system.
+
+The code for sh is in the environment; that for other shells is made of the same description.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,9 @@ import argparse
 from provision.commands.shared.environments import named_environment
 from provision.commands.shared.outcome import Outcome
 from provision.errors import PlanError
+from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.machine.root.completing import hint_to_complete
+from provision.machine.root.sealing import read_description
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -25,5 +30,9 @@ def run(args: argparse.Namespace) -> Outcome:
             f"`{env}` needs the modules {' '.join(record.modules)}, which only a module system loads",
             hint=f"`{site.modules.load_command(folder, record.module)}`",
         )
-    text = store.activation(env)
+    text = (
+        store.activation(env)
+        if args.shell == "sh"
+        else emit_modulefile(read_description(store, env).modulefile, args.shell, record.proof)
+    )
     return Outcome(text=text, result={"environment": str(env), "script": text})

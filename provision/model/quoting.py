@@ -67,6 +67,26 @@ def quote_sh(text: object) -> Code:
     return Code(shlex.quote(_writable(text)))
 
 
+def quote_fish(text: object) -> Code:
+    """One word of fish."""
+    escaped = re.sub(r"([\\'])", r"\\\1", _writable(text))
+    return Code(f"'{escaped}'")
+
+
+def quote_csh(text: object) -> Code:
+    """One word of csh and tcsh.
+
+    Raises:
+        ConfigError: it has a character that csh expands or splits even in single quotes.
+    """
+    whole = str(text)
+    if re.search(r"['!\\]", whole) or CONTROL.search(whole):
+        raise ConfigError(
+            f"{whole!r} cannot be a word of csh", hint="use another shell, or a value without `'`, `!` and backslashes"
+        )
+    return Code(f"'{_writable(whole)}'")
+
+
 def word(text: str) -> Code:
     """One word of a shell, if it is not code already."""
     return text if isinstance(text, Code) else quote_sh(text)

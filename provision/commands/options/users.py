@@ -43,9 +43,19 @@ COMMANDS = (
     verb(
         "activate",
         ENVIRONMENT,
+        option(
+            "--shell",
+            "the shell that reads the code (default: sh, for bash, zsh and ksh too)",
+            choices=("sh", "fish", "csh"),
+            default="sh",
+        ),
         SITE,
         ARCH_OF_MODULE,
-        examples=('eval "$(provision activate tensorflow/2.15.1)"',),
+        examples=(
+            'eval "$(provision activate tensorflow/2.15.1)"',
+            "provision activate --shell fish tensorflow/2.15.1 | source",
+            'eval "`provision activate --shell csh tensorflow/2.15.1`"',
+        ),
     ),
     verb(
         "explain",

@@ -37,6 +37,8 @@ FILTERS: dict[str, dict[str, Callable[..., Code]]] = {
         "python": quoting.quote_python,
         "json": quoting.quote_json,
     },
+    "fish": {"fish": quoting.quote_fish, "variable": quoting.variable, "comment": quoting.comment},
+    "csh": {"csh": quoting.quote_csh, "variable": quoting.variable},
     "html": {"html": quoting.quote_html, "code": quoting.check_code},
     "md": {"md": quoting.quote_markdown, "line": quoting.comment},
     "lua": {"lua": quoting.quote_lua, "comment": quoting.comment},

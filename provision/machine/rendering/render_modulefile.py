@@ -1,21 +1,21 @@
-"""Render a modulefile as Lua for Lmod, as Tcl for both module systems, and as sh for sites without modules.
+"""Render a modulefile as Lua for Lmod, as Tcl for both module systems, and for the shells of sites without modules.
 
-All three come from one description, so they have the same effect. The templates are in `modulefiles/`; quoting is in
+All come from one description, so they have the same effect. The templates are in `modulefiles/`; quoting is in
 `provision.machine.rendering.render`.
 """
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 from provision.machine.rendering.render import render
 from provision.model.generation import Generation
 from provision.model.modulefile import Modulefile
 from provision.profile.module_system import ModuleKind
 
-Kind = Literal["lua", "tcl", "sh"]
-
-TEMPLATES: dict[Kind, str] = {"lua": "module.lua.j2", "tcl": "module.tcl.j2", "sh": "activate.sh.j2"}
+Shell = Literal["sh", "fish", "csh"]
+SHELLS: tuple[Shell, ...] = get_args(Shell)
+Kind = ModuleKind | Shell
 
 
 def emit_modulefile(module: Modulefile, kind: Kind, verdict: str, *, warning: str | None = None) -> str:
@@ -34,10 +34,11 @@ def emit_modulefile(module: Modulefile, kind: Kind, verdict: str, *, warning: st
         f"{module.name}/{module.version} cannot be loaded: {module.prefix} is gone; ask those who maintain this module"
     )
     return render(
-        f"modulefiles/{TEMPLATES[kind]}",
+        f"modulefiles/{'activate' if kind in SHELLS else 'module'}.{kind}.j2",
         module=module,
         help_lines=lines,
         owned=owned,
+        changed=tuple(dict.fromkeys((*owned, *(name for name, _ in module.prepend)))),
         defaults=defaults,
         python=python,
         gone=gone,

@@ -12,6 +12,7 @@ import pytest
 
 from golden_files import Golden, facts_of, request_for, slurm_site
 from parts.scripts import HOSTILE, checked, lua, run, tclsh
+from provision.errors import ConfigError
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.model.facts import Existing
 from provision.model.modulefile import Modulefile
@@ -146,6 +147,59 @@ def test_activating_another_environment_deactivates_the_first(tmp_path: Path, sh
     log_level = {"TF_CPP_MIN_LOG_LEVEL": "1"}
     assert loaded == {**before, **log_level, "OTHER": "1", "PATH": f"/site/other/bin:{OLD['PATH']}"}
     assert after == before
+
+
+OTHERS = {"fish": ["fish", "--no-config"], "csh": ["tcsh", "-f"]}
+# csh expands some characters even in single quotes: values with these are refused.
+TAME = tuple(value for value in HOSTILE if value.isprintable() and not set(value) & set("'!\\"))
+LOADS = {
+    "fish": "cat {0} | source",
+    "csh": 'eval "`cat {0}`"',  # as `eval "`provision activate --shell csh …`"`: the code is one line then
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_fish_and_csh_are_activated_and_deactivated_as_sh(tmp_path: Path, kind: str) -> None:
+    if shutil.which(OTHERS[kind][0]) is None:
+        pytest.skip(f"there is no {OTHERS[kind][0]} here")
+    values = HOSTILE if kind == "fish" else TAME
+    described = module(environ=tuple((f"V{index}", value) for index, value in enumerate(values)))
+    path, other = tmp_path / "one", tmp_path / "other"
+    path.write_text(emit_modulefile(described, kind, "p"), encoding="utf-8")  # type: ignore[arg-type]
+    second = module(environ=(("OTHER", "1"),), prepend=(("PATH", "/site/other/bin"),))
+    other.write_text(emit_modulefile(second, kind, "p"), encoding="utf-8")  # type: ignore[arg-type]
+    load, dump = LOADS[kind], "env -0; printf '\\1\\0'"
+    script = "\n".join(
+        (dump, load.format(path), dump, load.format(path), dump, load.format(other), dump, "provision_deactivate", dump)
+    )
+    text = run([*OTHERS[kind], "-c", script] if kind == "fish" else csh(tmp_path, script), environ=OLD)
+    before, once, twice, changed, after = (
+        {
+            name: value
+            for name, value in (entry.split("=", 1) for entry in part.split("\0") if entry)
+            if name not in ("_", "SHLVL", "PWD", "OLDPWD") and not name.startswith("_provision")
+        }
+        for part in text.split("\1\0")[:-1]
+    )
+    assert {name: once[name] for name, _ in described.environ} == dict(described.environ)
+    assert (once["PATH"], once["MANPATH"]) == (f"/site/with space/bin:{OLD['PATH']}", "/site/$x/man")
+    assert once["TF_CPP_MIN_LOG_LEVEL"] == "1"
+    assert twice == once
+    assert changed == {**before, "TF_CPP_MIN_LOG_LEVEL": "1", "OTHER": "1", "PATH": f"/site/other/bin:{OLD['PATH']}"}
+    assert after == before
+
+
+def csh(folder: Path, script: str) -> list[str]:
+    """How csh runs a script, of which it needs a file: its `-c` takes one line."""
+    path = folder / "script.csh"
+    path.write_text(f"{script}\n", encoding="utf-8")
+    return [*OTHERS["csh"], str(path)]
+
+
+@pytest.mark.parametrize("value", ["it's", "who!", "a\\b", "two\nlines"])
+def test_a_value_that_csh_would_change_is_refused(value: str) -> None:
+    with pytest.raises(ConfigError, match="csh"):
+        emit_modulefile(module(environ=(("V", value),)), "csh", "p")
 
 
 def test_deactivating_leaves_no_variable_and_no_function_behind(tmp_path: Path) -> None:
