@@ -17,6 +17,7 @@ from provision.errors import ConfigError, DriftError, ProvisionError, raise_faul
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import read_given
 from provision.machine.root.event_file import to_all, to_file
+from provision.machine.sharing.locks import is_left
 from provision.machine.submission.job_settings import settings_from
 from provision.machine.terminal.console import say
 from provision.machine.terminal.progress_lines import listener
@@ -99,7 +100,7 @@ def plan_and_build(
     if expected is not None:
         _refuse_drift(expected, plan, facts)
     # A build that was killed after its last step left its lock, and maybe programs that it had started.
-    left = target.store.is_left(Path(target.store.layout.lock(plan.environment)))
+    left = is_left(Path(target.store.layout.lock(plan.environment)))
     if plan.done and not left:
         return built_outcome(target, plan, order.nothing_to_do)
     if not plan.done:

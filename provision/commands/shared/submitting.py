@@ -16,6 +16,7 @@ from provision.commands.shared.target import Target
 from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, ProvisionError, StoreError, raise_faults
 from provision.jobs.build_job import BuildScript, build_script
 from provision.machine.sharing.claims import describe_holder
+from provision.machine.sharing.locks import holder
 from provision.machine.submission.render_jobs import render_build_job
 from provision.machine.submission.submit import queued, remove_left_settings, submit, submitter
 from provision.machine.terminal.console import say
@@ -57,7 +58,7 @@ def prepare_job(order: Order) -> Prepared:
 
 def _refuse_second(target: Target, plan: Plan, site: str) -> None:
     """Refuse a second job for an environment that is being built: its nodes would wait, idle, for the first."""
-    other = target.store.holder(Path(target.store.layout.lock(plan.environment)))
+    other = holder(Path(target.store.layout.lock(plan.environment)))
     if other is not None:
         job = other.get("job")
         raise StoreError(

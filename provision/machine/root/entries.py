@@ -13,6 +13,7 @@ from provision.machine.root.checking import glance
 from provision.machine.root.store import Store
 from provision.machine.root.usable import modulefiles
 from provision.machine.sharing.claims import describe_holder
+from provision.machine.sharing.locks import holder
 from provision.model.generation import Generation
 from provision.model.layout import EnvironmentId
 from provision.model.overview import Entry
@@ -72,8 +73,8 @@ def lost_modules(store: Store, entries: Iterable[Entry]) -> list[str]:
 
 def building(store: Store, env: EnvironmentId) -> str | None:
     """Who builds an environment now, and since when, as a phrase; None if nobody does."""
-    holder = store.holder(Path(store.layout.lock(env)))
-    return f"being built by {describe_holder(holder)}" if holder else None
+    builder = holder(Path(store.layout.lock(env)))
+    return f"being built by {describe_holder(builder)}" if builder else None
 
 
 def read_proofs(store: Store, env: EnvironmentId, built: ProofResult | None = None) -> tuple[ProofResult, ...]:

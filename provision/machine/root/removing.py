@@ -20,7 +20,7 @@ from provision.machine.probes.in_use import processes_below
 from provision.machine.root.spack import uninstall, unused_packages
 from provision.machine.root.store import Store
 from provision.machine.sharing.claims import describe_holder
-from provision.machine.sharing.locks import Waiting
+from provision.machine.sharing.locks import Waiting, holder, is_left
 from provision.machine.sharing.shared_root import LEFT
 from provision.model.description import Description
 from provision.model.generation import Generation
@@ -93,7 +93,7 @@ class Remover:
         finished, since = False, status.st_mtime
         with contextlib.suppress(OSError):
             finished, since = True, (records / "record.json").stat().st_mtime
-        holder = self.store.holder(Path(self.store.layout.lock(env)))
+        user = holder(Path(self.store.layout.lock(env)))
         module = f"{env.name}/{env.version}"
         published, ever = str(env) in loads.now.modules.values(), str(env) in loads.ever
         (size, files), wheels, newer = self._look(env, finished=finished)
@@ -108,7 +108,7 @@ class Remover:
             module=module if published else None,
             default=published and loads.now.is_default(module),
             pinned=self.store.pin(env),
-            holder=describe_holder(holder) if holder else None,
+            holder=describe_holder(user) if user else None,
             used_by=(*processes, *(self._jobs_since(loads.since) if ever and not published else ())),
             newer=newer or loads.newer,
             wheels=wheels,
@@ -201,7 +201,7 @@ class Remover:
     def _locks(self) -> list[Leftover]:
         places = self.store.root.glob("locks/[!.]*")
         locks = {path.with_name(path.name.removesuffix(".d")): path for path in sorted(places, reverse=True)}
-        paths = [path for lock, path in locks.items() if self.store.is_left(lock)]
+        paths = [path for lock, path in locks.items() if is_left(lock)]
         return self._leftover("lock", paths, "of a process that was killed")
 
     def _of_builds(self, stay: Iterable[Resident]) -> list[Leftover]:

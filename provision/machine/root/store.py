@@ -21,7 +21,7 @@ from provision.machine.files.who_may_write import user_name
 from provision.machine.probes.look_around import look_into, nearest_existing
 from provision.machine.root.caches import Downloads, Wheels
 from provision.machine.root.generations import Generations
-from provision.machine.sharing.locks import HeldLock, Waiting, held, holder, is_left
+from provision.machine.sharing.locks import HeldLock, Waiting, held
 from provision.machine.sharing.shared_root import LEFT, SharedRoot
 from provision.model.facts import Place
 from provision.model.layout import EnvironmentId, Layout
@@ -304,11 +304,3 @@ class Store:
     ) -> contextlib.AbstractContextManager[HeldLock]:
         """Hold the lock at `path`: see `locks.held`."""
         return held(self.shared, path, does, waiting, wait=wait)
-
-    def holder(self, path: Path) -> JSON | None:
-        """The holder of the lock at `path`: see `locks.holder`."""
-        return holder(path)
-
-    def is_left(self, path: Path) -> bool:
-        """Whether an ended process left its claim at `path`: see `locks.is_left`."""
-        return is_left(path)

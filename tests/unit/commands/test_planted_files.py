@@ -50,7 +50,7 @@ def with_verbs(*verbs: tuple[str, ...]) -> Callable[[Store], None]:
 def take_lock(store: Store) -> None:
     """Look at a lock, then hold it."""
     path = Path(store.layout.lock(ENVIRONMENT))
-    store.holder(path)
+    locks.holder(path)
     with store.held(path, {}):
         pass
 

@@ -142,7 +142,7 @@ def test_a_second_build_learns_who_holds_the_lock(store: Store, path: Path, hold
     ):
         pass
     assert (caught.value.kind, caught.value.evidence) == ("locked", (f"lock: {path}",))
-    content = store.holder(path)
+    content = locks.holder(path)
     assert content is not None
     assert content["does"] == "holds"
     assert str(content["host"]) in caught.value.message
@@ -161,10 +161,10 @@ def test_a_waiting_build_reports_the_holder_once_then_gets_the_lock(
     waiting = Waiting(waits=lambda other: told_of.append(other["pid"]), looks=look)
     with store.held(path, {"does": "came second"}, waiting):
         assert told_of == [holder.process.pid]
-        content = store.holder(path)
+        content = locks.holder(path)
         assert content is not None
         assert (content["pid"], content["does"]) == (os.getpid(), "came second")
-    assert store.holder(path) is None
+    assert locks.holder(path) is None
 
 
 @pytest.mark.parametrize("harm", ["the copy", "the folder", "both"])
@@ -207,7 +207,7 @@ def test_a_holder_that_was_stopped_for_long_ends_when_it_runs_again(
         line = holder.output.readline()
         assert line
         words("build", line.partition(": ")[0])
-        content = store.holder(path)
+        content = locks.holder(path)
         assert content is not None
         assert content["does"] == "took it"
 
@@ -307,7 +307,7 @@ def test_the_lock_of_a_killed_process_is_taken_over_at_once(
     holder = hold(path)
     assert not is_free(store, path)
     holder.kill()
-    assert store.holder(path) is None
+    assert locks.holder(path) is None
     (line,) = take(store, path)
     reason = reason_of(line)
     assert f"process {holder.process.pid}" in reason
@@ -317,16 +317,16 @@ def test_the_lock_of_a_killed_process_is_taken_over_at_once(
 def test_only_the_lock_of_an_ended_process_of_this_machine_is_left(
     store: Store, path: Path, hold: Callable[..., Holder]
 ) -> None:
-    assert not store.is_left(path)
+    assert not locks.is_left(path)
     put(path)
-    assert not store.is_left(path), "a process of another machine may live"
+    assert not locks.is_left(path), "a process of another machine may live"
     path.unlink()
     holder = hold(path)
-    assert not store.is_left(path)
+    assert not locks.is_left(path)
     holder.kill()
-    assert store.is_left(path)
+    assert locks.is_left(path)
     take(store, path)
-    assert not store.is_left(path)
+    assert not locks.is_left(path)
 
 
 def test_what_a_killed_holder_left_is_ended_before_the_lock_is_taken(
@@ -448,7 +448,7 @@ def test_something_else_at_the_path_of_a_lock_stops_no_build(
         (line,) = said
         assert f"`{path}`" in line
         words("build", line)
-        assert store.holder(path) is not None
+        assert locks.holder(path) is not None
         assert not is_free(store, path)
     assert is_free(store, path)
     assert precious.read_text() == "work of years"
