@@ -17,6 +17,7 @@ from provision.profile.module_system import ModuleKind
 
 # The program that runs another one with the image of an environment; its folder is on PATH while the module is loaded.
 DELIVER = "provision-deliver"
+DELIVER_TEMPLATE = "modulefiles/deliver.sh.j2"
 # What describes the images: the folder that each replaces, its hash and its size.
 IMAGES = "images.json"
 KINDS: tuple[ModuleKind, ...] = ("lua", "tcl")

@@ -118,6 +118,16 @@ def test_the_proof_goes_through_the_image_and_verify_knows_it(packed: TinySite) 
     first = Path(image["file"]).read_bytes()
     packed.good("pack", "tensorflow/2.21.0", "--site", "one")
     assert Path(image["file"]).read_bytes() == first, "equal files give equal bytes"
+    described = records / "images/images.json"
+    program = json.loads(described.read_text())["program"]
+    text = described.read_text()
+    described.write_text(text.replace(program["template"], "of another version"))
+    done = packed.good("verify", "--all", "--site", "one")
+    assert "`provision pack" in done.stdout + done.stderr
+    described.write_text(text.replace(program["sha256"], "0" * 64))
+    done = packed.run("verify", "--all", "--site", "one")
+    assert (done.returncode, "images/provision-deliver: damaged" in done.stdout) == (1, True)
+    described.write_text(text)
     try:
         Path(image["file"]).chmod(0o644)
         Path(image["file"]).write_bytes(first[:-9] + b"x" + first[-8:])

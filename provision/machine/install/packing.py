@@ -6,6 +6,7 @@ shared file system too; one on the file system of `/` is local on every node.
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,9 +15,9 @@ from typing import Any
 from provision.machine.files.disk import sha256_of, write, write_json
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.run import stream
-from provision.machine.rendering.render import render
+from provision.machine.rendering.render import render, template_sha256
 from provision.machine.root.store import Store
-from provision.model.layout import DELIVER, IMAGES, EnvironmentId
+from provision.model.layout import DELIVER, DELIVER_TEMPLATE, IMAGES, EnvironmentId
 
 # zstd level 4 packs TensorFlow 2.15.1 in 5 s to 25 % of its size on two cores; level 15, the default, in 277 s to 22 %.
 # Blocks of 128 KiB are read twice as fast as those of 1 MiB, for 2 % more size (open-runtimes issue 529).
@@ -56,14 +57,15 @@ def pack(
         for image in (images if "{image}" in word else images[:1])
     ]
     text = render(
-        "modulefiles/deliver.sh.j2",
+        DELIVER_TEMPLATE,
         environment=str(env),
         fingerprint=f"{env.fingerprint}-{images[0]['sha256'][:8]}",
         images=images,
         command=command,
     )
     write(folder / DELIVER, text, executable=True)
-    write_json(folder / IMAGES, {"environment": str(env), "images": images})
+    program = {"sha256": hashlib.sha256(text.encode()).hexdigest(), "template": template_sha256(DELIVER_TEMPLATE)}
+    write_json(folder / IMAGES, {"environment": str(env), "images": images, "program": program})
     return {"images": images}
 
 

@@ -8,6 +8,7 @@ when the template is read, also in a part that is not rendered. Templates run in
 from __future__ import annotations
 
 import functools
+import hashlib
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -73,6 +74,11 @@ def read_template(name: str) -> tuple[str, None, Callable[[], bool]]:
     """The text of a template, and how jinja asks whether what it compiled of it is still true. Compiling takes the time."""
     text = shipped.read(name)
     return text, None, lambda: shipped.read(name) == text
+
+
+def template_sha256(name: str) -> str:
+    """The hash of a template: what was rendered from another one is of another version of the tool, or of the site."""
+    return hashlib.sha256(shipped.read(name).encode()).hexdigest()
 
 
 @functools.cache

@@ -19,11 +19,12 @@ from provision.errors import StoreError
 from provision.machine.files.disk import exists, json_object, sha256_of, write_json
 from provision.machine.files.file_tree import digests, first_missing, is_read_only, links_out, status_of_files
 from provision.machine.probes.traces import measure_trace
+from provision.machine.rendering.render import template_sha256
 from provision.machine.root.store import Store
 from provision.machine.sharing.claims import utc_now
 from provision.model.check import Check, observed
 from provision.model.condition import Examination, remembered_reason
-from provision.model.layout import IMAGES, EnvironmentId
+from provision.model.layout import DELIVER, DELIVER_TEMPLATE, IMAGES, EnvironmentId
 from provision.model.manifest import FILES, HEAD, LINK, FileEntry, ManifestHead, is_bytecode_of, read_files
 from provision.model.record import Record
 from provision.model.stored import NewerError
@@ -154,7 +155,7 @@ def examine(store: Store, env: EnvironmentId, *, hashes: bool) -> Examination:
     elif head is None:
         notes.append("there is no manifest that this version can read: its files were not compared")
     else:
-        for name, reason in _differing(Path(folder), {**head.records, **_images(store, env)}):
+        for name, reason in _differing(Path(folder), {**head.records, **_images(store, env, notes)}):
             if name != RECORD or not found:
                 differs(name, reason)
         try:
@@ -168,11 +169,20 @@ def examine(store: Store, env: EnvironmentId, *, hashes: bool) -> Examination:
     return Examination(environment=str(env), differences=tuple(found), notes=tuple(notes), hashed=hashes, at=utc_now())
 
 
-def _images(store: Store, env: EnvironmentId) -> dict[str, str]:
-    """The hashes of the images of an environment, if it has any, by their names in its records."""
+def _images(store: Store, env: EnvironmentId, notes: list[str]) -> dict[str, str]:
+    """The hashes of the images of an environment, if any, and of the program that mounts them, by their names in its records.
+
+    A program that another version of the tool wrote is whole: it is a note.
+    """
     folder = store.layout.images(env)
-    described = (store.shared.read_json(folder / IMAGES) or {}).get("images", ())
-    return {f"{folder.name}/{PurePosixPath(image['file']).name}": image["sha256"] for image in described}
+    described = store.shared.read_json(folder / IMAGES) or {}
+    files = {f"{folder.name}/{PurePosixPath(one['file']).name}": one["sha256"] for one in described.get("images", ())}
+    program = described.get("program")
+    if program:
+        files[f"{folder.name}/{DELIVER}"] = program["sha256"]
+        if program["template"] != template_sha256(DELIVER_TEMPLATE):
+            notes.append(f"its `{DELIVER}` is of another version of the tool: `provision pack {env}` writes it again")
+    return files
 
 
 def _differing(folder: Path, expected_hashes: Mapping[str, str]) -> Iterator[tuple[str, str]]:
