@@ -9,6 +9,7 @@ from typing import Any
 from provision.commands.shared.offer import offer_for
 from provision.commands.shared.outcome import Outcome
 from provision.knowledge.combinations import Combinations
+from provision.knowledge.frameworks import FRAMEWORKS
 from provision.machine.configuration import shipped
 from provision.machine.files.tables import read_cells, read_combinations
 from provision.planning.solver import Fit, Offer, judge_stack, newest_first, recommended
@@ -33,7 +34,7 @@ def run(args: argparse.Namespace) -> Outcome:
     rows = [
         {
             "stack": verdict.stack.name,
-            "tensorflow": verdict.stack.framework.version,
+            verdict.stack.framework.name: verdict.stack.framework.version,
             "state": verdict.state,
             "python": verdict.minor,
             "measured": verdict.measured,
@@ -80,9 +81,9 @@ def _table(verdicts: list[Fit], best: str | None) -> list[str]:
 
 
 def _needs(known: Combinations) -> list[str]:
-    """What each TensorFlow needs; a `?` stands behind what was not read from the wheel or TensorFlow's own table."""
+    """What each framework needs; a `?` stands behind what was not read from the wheel or the framework's own table."""
     lines = []
-    for row in reversed(known.tensorflow):
+    for row in (*reversed(known.tensorflow), *reversed(known.pytorch)):
         parts: list[Any] = []
         for name in (
             "python",
@@ -99,8 +100,11 @@ def _needs(known: Combinations) -> list[str]:
         ):
             value = getattr(row, name)
             text = " ".join(value) if isinstance(value, tuple) else str(value)
-            parts.append(f"{name} {text}{'?' if name in row.unsure else ''}")
-        lines += [f"TensorFlow {row.release}: {'; '.join(parts)}", f"  source ({row.checked}): {row.source}"]
+            parts += [f"{name} {text}{'?' if name in row.unsure else ''}"] if text else []
+        lines += [
+            f"{FRAMEWORKS[row.framework].title} {row.release}: {'; '.join(parts)}",
+            f"  source ({row.checked}): {row.source}",
+        ]
     for cuda in known.cuda:
         mark = "" if cuda.sure else "?"
         lines.append(f"CUDA {cuda.version}: driver {cuda.driver}{mark}, compute capabilities {cuda.capabilities}{mark}")

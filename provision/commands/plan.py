@@ -59,7 +59,7 @@ def run(args: argparse.Namespace) -> Outcome:
         ),
         "",
     ]
-    if stack.horovod:  # what is measured is Horovod on a TensorFlow
+    if stack.horovod and stack.framework.name == "tensorflow":  # what is measured is Horovod on a TensorFlow
         key = (stack.framework.version, keras_of(stack.framework.version, stack.environ), minor)
         lines.append(f"measured: {describe_cell(*key, find_cell(read_cells(), *key))}")
     own = target.own_files(args.stack)

@@ -33,7 +33,8 @@ def run(args: argparse.Namespace) -> Outcome:
 
     # What is built for `native` has the name of this machine's CPU.
     archs = [arch.name for arch in site.archs if arch.target != "native"]
-    index = status_pages.index(f"TensorFlow at {site.title or site.name}", site.name, entries, archs, now_utc())
+    title = f"{status_pages.frameworks_of(entries)} at {site.title or site.name}"
+    index = status_pages.index(title, site.name, entries, archs, now_utc())
     pages = {
         status_pages.cell(entry).page: status_pages.page(entry, use(entry.environment.arch, entry.module))
         for entry in entries

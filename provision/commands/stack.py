@@ -7,41 +7,46 @@ from typing import Any
 
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
-from provision.knowledge.versions import ascending, release
+from provision.knowledge.frameworks import FRAMEWORKS
+from provision.knowledge.versions import ascending
 from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
+from provision.planning.solver import newest_first
+from provision.profile.stack import Stack
 
 
 def run_list(args: argparse.Namespace) -> Outcome:
     """List the stacks."""
-    rows: list[dict[str, Any]] = []
+    stacks: list[Stack] = []
     wishes: list[dict[str, Any]] = []
     wrong = []
     for name in known("stacks"):
         try:
             wish = shipped.load_wish(name)
             if wish:
-                wishes.append({"name": name, "summary": wish.summary, "tensorflow": wish.tensorflow})
+                wishes.append({"name": name, "summary": wish.summary, **dict([wish.framework])})
                 continue
-            stack = shipped.load_stack(name)
+            stacks.append(shipped.load_stack(name))
         except ConfigError as error:
             wrong.append(f"{name}: {error.message}")
-            continue
-        rows.append(
-            {
-                "name": name,
-                "summary": stack.summary,
-                "module": stack.module,
-                "pythons": list(stack.pythons),
-                "framework": str(stack.framework.version),
-                "horovod": stack.horovod,
-            }
-        )
-    rows.sort(key=lambda row: release(row["framework"]), reverse=True)
-    width = max((len(row["name"]) for row in rows), default=0)
+    rows = [
+        {
+            "name": stack.name,
+            "summary": stack.summary,
+            "module": stack.module,
+            "pythons": list(stack.pythons),
+            "framework": str(stack.framework.version),
+            "horovod": stack.horovod,
+        }
+        for stack in newest_first(stacks)
+    ]
+    width = max((len(stack.name) for stack in stacks), default=0)
     lines = [line for row in rows for line in stack_lines(row, width)]
     lines += [
-        f"{wish['name']:<{width}}  chooses the newest TensorFlow {wish['tensorflow']} that works" for wish in wishes
+        f"{wish['name']:<{width}}  chooses the newest {one.title} {wish[name]} that works"
+        for wish in wishes
+        for name, one in FRAMEWORKS.items()
+        if name in wish
     ]
     lines.append("`provision compat --arch ARCH` shows which of them work on a kind of node, and recommends one")
     return Outcome(text="\n".join([*lines, *wrong]), result={"stacks": rows, "ranges": wishes, "unreadable": wrong})

@@ -1,6 +1,6 @@
 """`provision test ENV`: run the proof of a published environment again, for example after an upgrade of the site.
 
-`--all` proves all of them, with `--submit` in one job for each arch; `--provided` the TensorFlow of the site's own modules.
+`--all` proves all of them, with `--submit` in one job for each arch; `--provided` the framework of the site's own modules.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from provision.commands.shared.proving import history_of, judged, ranks_of, refu
 from provision.commands.shared.target import make_target
 from provision.commands.shared.typos import refuse_submit, refuse_unused
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
+from provision.knowledge.frameworks import TITLES
 from provision.machine.configuration import shipped
 from provision.machine.install.ranks import Ranks
 from provision.machine.probes.provided import provided_environment
@@ -91,7 +92,7 @@ def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[s
     arch, store = target.arch, target.store
     if not arch.provided:
         raise ConfigError(
-            f"site `{site.name}` does not provide TensorFlow for arch `{arch.name}`",
+            f"site `{site.name}` does not provide {TITLES} for arch `{arch.name}`",
             evidence=[f"`archs.{arch.name}.provided` in `{site.origin}` is empty"],
             hint=f"list the modules there, or run `provision build --site {site.typed} --arch {arch.name}`",
         )

@@ -34,8 +34,8 @@ class FrameworkRow:
     keras: str = ""
     cudnn: str
     nccl: str
-    compiler: str
-    cxx: str
+    compiler: str = ""
+    cxx: str = ""
     abi: int
     source: str
     checked: str
@@ -97,6 +97,7 @@ class Combinations:
     """All rows, in the order of the file."""
 
     tensorflow: tuple[FrameworkRow, ...]
+    pytorch: tuple[FrameworkRow, ...]
     horovod: tuple[HorovodRow, ...]
     cuda: tuple[CudaRow, ...]
     mpi: tuple[MpiRow, ...]
@@ -105,7 +106,7 @@ class Combinations:
     @property
     def frameworks(self) -> tuple[FrameworkRow, ...]:
         """The rows of all frameworks."""
-        return self.tensorflow
+        return (*self.tensorflow, *self.pytorch)
 
     def of_framework(self, name: str, version: str) -> FrameworkRow | None:
         """The row of this version (`2.15.1`) of a framework; None if it is not known."""
@@ -138,7 +139,7 @@ def read_combinations(data: Mapping[str, Any]) -> Combinations:
         return [{key: tuple(v) if isinstance(v, list) else v for key, v in row.items()} for row in data[name]]
 
     return Combinations(
-        tensorflow=tuple(FrameworkRow(framework="tensorflow", **row) for row in rows("tensorflow")),
+        **{name: tuple(FrameworkRow(framework=name, **row) for row in rows(name)) for name in FRAMEWORKS},
         horovod=tuple(HorovodRow(**row) for row in rows("horovod")),
         cuda=tuple(CudaRow(**row, capabilities=describe_capabilities(row["version"])) for row in rows("cuda")),
         mpi=tuple(MpiRow(**row) for row in rows("mpi")),

@@ -164,11 +164,11 @@ class TryMpi:
 class ExpectedGpu:
     """What the inspection of a GPU build must find in addition. Without Horovod, device code and NCCL are not inspected.
 
-    `nccl_library` is None if NCCL is linked statically.
+    `nccl_library` is None if NCCL is linked statically, `cuda_version` if any is right.
     """
 
     capabilities: tuple[str, ...] = ()
-    cuda_version: str
+    cuda_version: str | None
     nccl_version: str | None = None
     nccl_library: str | None = None
 

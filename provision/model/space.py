@@ -18,8 +18,12 @@ class Space:
         return Space(size=int(self.size * part), files=int(self.files * part), source=self.source)
 
 
-# If nothing is known: TensorFlow with its build folder and its wheel, with a reserve (measured: 1.7 GB and 29,000 files).
-USUAL = Space(size=3_000_000_000, files=40_000, source="what environments of TensorFlow usually need")
+# If nothing is known, by framework, with a reserve. TensorFlow with its build folder and its wheel (measured: 1.7 GB and 29,000
+# files); PyTorch with CUDA's libraries (measured: 5.8 GB and 25,600 files).
+USUAL = {
+    "tensorflow": Space(size=3_000_000_000, files=40_000, source="what environments of TensorFlow usually need"),
+    "pytorch": Space(size=8_000_000_000, files=35_000, source="what environments of PyTorch usually need"),
+}
 # The source of Horovod 0.28.1 has 24 MB in 3,726 files; the objects, the library and the wheel are the rest.
 COMPILATION = (150_000_000, 5_000)
 # What was unpacked elsewhere, blocks that are not full, records and logs.

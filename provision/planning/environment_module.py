@@ -15,6 +15,7 @@ from provision.planning.identity import gpu_of, library_path, loaded_environ
 # What users search the modules for. The other packages of a lock would only make `module avail` long.
 SEARCHED = (
     *("horovod", "keras", "tf-keras", "numpy", "h5py", "tensorboard", "tensorflow-datasets", "tensorflow-hub"),
+    *("torchvision", "torchaudio"),
     *("tensorflow-probability", "scipy", "pandas", "matplotlib", "scikit-learn", "pillow", "mpi4py", "ipykernel"),
 )
 
@@ -40,7 +41,7 @@ def modulefile(
         "mpi": draft.mpi.split(";")[0],
         "compiler": " ".join(draft.compiler.split()[:2]),
         "built for": f"{environment.arch}: {identity['target']}",
-        "gpu": _gpu_text(gpu, identity) if gpu else "",
+        "gpu": _gpu_text(request, gpu, identity) if request.arch.gpu else "",
         "environment": str(environment),
         "advisories": request.advisories,
     }
@@ -70,7 +71,10 @@ def modulefile(
     )
 
 
-def _gpu_text(gpu: GpuFacts, identity: Mapping[str, str]) -> str:
+def _gpu_text(request: Request, gpu: GpuFacts | None, identity: Mapping[str, str]) -> str:
     """The GPU part of a build."""
+    if gpu is None:
+        framework = request.stack.framework
+        return f"CUDA {framework.interface.cuda_of(framework.version) or ''} of its own wheels".replace("  ", " ")
     cuda = f"CUDA {gpu.cuda_version}"
     return f"{identity['gpu']}, {cuda}, NCCL {gpu.nccl_version}" if "gpu" in identity else cuda

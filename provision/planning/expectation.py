@@ -20,7 +20,7 @@ def inspection(request: Request, facts: Facts, python: Interpreter, construction
         *(construction.python, f"{request.programs_folder}/inspect_env.py"),
         *("--framework", framework.package),
         *(() if stack.horovod else ("--without-horovod",)),
-        *(("--gpu",) if gpu else ()),
+        *(("--gpu",) if request.arch.gpu else ()),
         *(("--cuobjdump", gpu.cuobjdump) if gpu and gpu.cuobjdump else ()),
     )
     expectation = Expectation(
@@ -43,9 +43,11 @@ def inspection(request: Request, facts: Facts, python: Interpreter, construction
 
 def _expected_gpu(request: Request, facts: Facts) -> ExpectedGpu | None:
     """What the inspection of a GPU build must also find; None on an arch without GPUs."""
-    gpu = gpu_of(request, facts)
-    if gpu is None or request.arch.gpu is None:
+    gpu, framework = gpu_of(request, facts), request.stack.framework
+    if request.arch.gpu is None:
         return None
+    if gpu is None:
+        return ExpectedGpu(cuda_version=framework.interface.cuda_of(framework.version))
     if request.stack.horovod is None:
         return ExpectedGpu(cuda_version=gpu.cuda_version)
     return ExpectedGpu(

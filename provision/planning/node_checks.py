@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from provision.knowledge.combinations import Combinations
 from provision.knowledge.versions import release
+from provision.launch.available_modules import describe
 from provision.launch.modules import clean_environ
 from provision.model.check import Check
 from provision.model.facts import Facts
@@ -46,7 +47,7 @@ def check_node(
         *_folders(arch, stack, around, facts),
         *check_file_systems(around),
         *_shell(around, facts),
-        *_set_by_modules(arch, facts),
+        *_set_by_modules(arch, facts, stack),
         *_home(around, stack),
         *_limits(around, facts, stack),
         *check_loaded(arch, facts, around),
@@ -170,7 +171,7 @@ def _shell(around: Surroundings, facts: Facts) -> Iterator[Check]:
         )
 
 
-def _set_by_modules(arch: Arch, facts: Facts) -> Iterator[Check]:
+def _set_by_modules(arch: Arch, facts: Facts, stack: Stack) -> Iterator[Check]:
     """Variables that the arch's modules set, and that change what is built or imported. `build_environ` of the profile wins."""
     environ = {**facts.environ, **dict(arch.build_environ)}
     if environ.get("PYTHONHOME"):
@@ -192,6 +193,16 @@ def _set_by_modules(arch: Arch, facts: Facts) -> Iterator[Check]:
             "the modules set CCL_ROOT: Horovod's CMake then links oneCCL into every build",
             f"CCL_ROOT={environ['CCL_ROOT']}",
             hint='leave the oneAPI module out of `archs.<arch>.modules`, or set `CCL_ROOT = ""` in `build_environ` of the arch',
+        )
+    framework = stack.framework.interface
+    described = [describe(name) for name in facts.modules] if framework.brings_cuda and arch.gpu else []
+    older = [one.name for one in described if one.subject in ("cuda", "cudnn", "nccl")]
+    if older:
+        yield note(
+            "modules-cuda",
+            f"the wheels of {framework.title} bring CUDA, but the arch loads {' and '.join(f'`{name}`' for name in older)}",
+            "libraries of the modules on LD_LIBRARY_PATH go before those of the wheels if they have the same name",
+            hint="leave these modules out of an arch that is for PyTorch only; the inspection checks which are loaded",
         )
     flags = [name for name in ("LDFLAGS", "CFLAGS", "CXXFLAGS") if environ.get(name)]
     if flags:
@@ -298,14 +309,19 @@ def _toolchain(arch: Arch, stack: Stack, facts: Facts, around: Surroundings, kno
             hint=f"load gcc 9 or newer: change `archs.{arch.name}.modules` in the profile",
         )
     yield from _mpi(arch, facts, around)
-    gpu = facts.gpu if arch.gpu else None
-    row = known.of_cuda(gpu.cuda_version) if gpu else None
-    if gpu and row and around.driver and release(around.driver) < release(row.driver):
+    framework, gpu = stack.framework, facts.gpu
+    brought = None if stack.uses_cuda_of_site else framework.interface.cuda_of(framework.version)
+    cuda = None if arch.gpu is None else brought or (gpu.cuda_version if gpu else None)
+    row = known.of_cuda(cuda) if cuda else None
+    if row and around.driver and release(around.driver) < release(row.driver):
         yield (bad if row.sure else note)(
             "driver-cuda",
-            f"the driver {around.driver} of `{facts.host}` is too old for CUDA {gpu.cuda_version}, which needs {row.driver}",
+            f"the driver {around.driver} of `{facts.host}` is too old for CUDA {cuda}, which needs {row.driver}",
+            *((f"CUDA {cuda} comes with the wheels of {framework.title}",) if brought else ()),
             f"source: {row.source}",
-            hint=f"load an older CUDA module with a {title} for it, or ask the site for a newer driver",
+            hint=f"choose a stack with an older {title} (`provision compat`), or ask the site for a newer driver"
+            if brought
+            else f"load an older CUDA module with a {title} for it, or ask the site for a newer driver",
         )
 
 

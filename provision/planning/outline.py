@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Mapping
 
 from provision.horovod.flags import build_environ, gpu_environ
-from provision.knowledge.frameworks import TITLES
 from provision.launch.launchers import launch_argv
 from provision.launch.modules import reset_lines, unload_lines
 from provision.launch.rank_threads import module_environ
@@ -28,6 +27,7 @@ OF_A_BUILD = ("environment", "backend", "compiler", "mpi", "horovod", "fetch", "
 
 def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
     """Title to lines, in the order in which people read them."""
+    title = stack.framework.interface.title
     parts: dict[str, tuple[str, ...]] = {
         "site": (site.title or site.name, *((site.retirement,) if site.retired else ())),
         "arch": (_arch(arch),),
@@ -64,13 +64,11 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
     if "venv" not in site.runtimes:
         parts = {title: lines for title, lines in parts.items() if title not in OF_A_BUILD}
         parts["build"] = (
-            f"none: the site runs {TITLES} with {' or '.join(site.runtimes)}, but provision builds virtual environments",
+            f"none: the site runs {title} with {' or '.join(site.runtimes)}, but provision builds virtual environments",
         )
     if site.container and site.container.overlay:
         job = f"provision job overlay --site {site.typed} --arch {arch.name}"
-        parts["overlay"] = (
-            f"{stack.framework.interface.title}{' with its own CUDA' if arch.gpu else ''}, installed by `{job}`",
-        )
+        parts["overlay"] = (f"{title}{' with its own CUDA' if arch.gpu else ''}, installed by `{job}`",)
     return {title: lines for title, lines in parts.items() if lines}
 
 

@@ -84,7 +84,7 @@ def _refuse_missing(request: Request, facts: Facts) -> Interpreter:
     raise_faults(facts.faults)
     if facts.python is None:
         raise PlanError("the probes did not find Python, and gave no reason")
-    if facts.gpu is None and request.arch.gpu is not None:
+    if facts.gpu is None and request.arch.gpu is not None and request.stack.uses_cuda_of_site:
         raise PlanError("the probes did not find CUDA and NCCL, and gave no reason")
     raise_faults((*gpu_faults(request, facts), *library_faults(request), *image_faults(request)))
     return facts.python

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from provision.errors import ConfigError, Fault
 from provision.knowledge.cuda import gpu_obstacle, same_major
-from provision.knowledge.frameworks import TITLES
+from provision.knowledge.frameworks import FRAMEWORKS, TITLES
 from provision.knowledge.targets import family_of, is_foreign, missing_features
 from provision.model.facts import Facts, Place
 from provision.model.plan import Plan
@@ -86,7 +86,10 @@ def gpu_faults(request: Request, facts: Facts) -> tuple[Fault, ...]:
             f"it would be published as `{stack.module}` and replace an environment for CPUs of that name",
             hint=" or ".join([*with_gpus, f"`--stack {stack.name.replace('-gpu', '')}`"]),
         )
-    if arch.gpu is None or facts.gpu is None:
+    others = other_frameworks(request)
+    if others:
+        return others
+    if arch.gpu is None:
         return ()
     if framework.for_cpus:
         for_gpus = "tensorflow-2.15.1-gpu" if stack.name.endswith("-intel") else f"{stack.name}-gpu"
@@ -107,7 +110,7 @@ def gpu_faults(request: Request, facts: Facts) -> tuple[Fault, ...]:
             'or run an image of the GPU\'s vendor (`runtimes = ["container"]`)',
         )
     built_with = framework.interface.cuda_of(framework.version)
-    if built_with is None or same_major(built_with, facts.gpu.cuda_version):
+    if built_with is None or facts.gpu is None or same_major(built_with, facts.gpu.cuda_version):
         return ()
     return mismatch(
         "cuda",
@@ -115,6 +118,27 @@ def gpu_faults(request: Request, facts: Facts) -> tuple[Fault, ...]:
         f"{facts.gpu.cuda_version}: the major versions must be the same",
         f"CUDA: {facts.gpu.cuda_home}",
         hint=f"load a CUDA {built_with.split('.')[0]} module: change `archs.{arch.name}.modules` in `{origin}`",
+    )
+
+
+def other_frameworks(request: Request) -> tuple[Fault, ...]:
+    """Why the frameworks that the lock has beside that of the stack cannot be in one environment with it, if they cannot."""
+    found = {}
+    for one in FRAMEWORKS.values():
+        pin = next((pin for name in one.distributions if (pin := request.lock.pin(name))), None)
+        if pin and pin.name not in one.cpu_distributions:
+            found[f"{one.title} {pin.version}"] = one.cuda_of(pin.version)
+    versions = {cuda.split(".")[0] for cuda in found.values() if cuda}
+    if len(versions) < 2:
+        return ()
+    return (
+        Fault(
+            kind="mismatch",
+            subject="framework",
+            message=f"{' and '.join(found)} need two versions of CUDA: one process cannot use both",
+            evidence=(f"`{request.lock.path}`", *(f"{name}: CUDA {cuda}" for name, cuda in found.items())),
+            hint="take versions for the same CUDA into the requirements (`provision compat --verbose`), or a stack for each",
+        ),
     )
 
 
@@ -146,7 +170,9 @@ def _backend(request: Request) -> str:
     return "" if request.stack.backend == "venv" else f" --backend {request.stack.backend}"
 
 
-def blockers(request: Request, facts: Facts, needed: Space = USUAL, *, installed: bool = False) -> tuple[Fault, ...]:
+def blockers(
+    request: Request, facts: Facts, needed: Space | None = None, *, installed: bool = False
+) -> tuple[Fault, ...]:
     """Why this machine cannot build the environment although it can plan it.
 
     `needed` is the space of a whole build. `installed`: its packages, the largest part, are in place from a run that stopped.
@@ -165,7 +191,8 @@ def blockers(request: Request, facts: Facts, needed: Space = USUAL, *, installed
                 hint=f"`{_submit(request)}`" + (", or `srun --overlap --pty bash` enters that node" if held else ""),
             )
         )
-    return (*found, *place_faults(facts.place, needed, installed=installed), *store_faults(facts))
+    usual = USUAL[request.stack.framework.name]
+    return (*found, *place_faults(facts.place, needed or usual, installed=installed), *store_faults(facts))
 
 
 def store_faults(facts: Facts) -> tuple[Fault, ...]:
@@ -201,7 +228,7 @@ def network_faults(request: Request, plan: Plan) -> tuple[Fault, ...]:
     )
 
 
-def place_faults(place: Place, needed: Space = USUAL, *, installed: bool = False) -> tuple[Fault, ...]:
+def place_faults(place: Place, needed: Space = USUAL["tensorflow"], *, installed: bool = False) -> tuple[Fault, ...]:
     """Why the file system of the root cannot hold an environment that needs so much space, if it cannot."""
     elsewhere = "`export PROVISION_ROOT=…` to another file system"
     if not place.writable:

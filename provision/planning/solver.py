@@ -10,6 +10,7 @@ from provision.errors import PlanError
 from provision.knowledge.combinations import Combinations
 from provision.knowledge.compatibility import Cell, find_cell, keras_of
 from provision.knowledge.cuda import gpu_obstacle, same_major
+from provision.knowledge.frameworks import FRAMEWORKS
 from provision.knowledge.math_libraries import REPORTED, MathLibrary
 from provision.knowledge.versions import ascending, release
 from provision.profile.arch import Arch
@@ -69,7 +70,8 @@ def judge_stack(stack: Stack, offer: Offer, known: Combinations, cells: Sequence
     """What speaks for and against a stack on what is offered."""
     version = stack.framework.version
     minor = next((minor for minor in stack.pythons if offer.pythons is None or minor in offer.pythons), None)
-    cell = find_cell(cells, version, keras_of(version, stack.environ), minor) if minor and stack.horovod else None
+    measured = minor if stack.horovod and stack.framework.name == "tensorflow" else None
+    cell = find_cell(cells, version, keras_of(version, stack.environ), measured) if measured else None
     reasons = list(_reasons(stack, offer, known, minor))
     if cell and cell.failed:
         reasons.append((f"failed when it was measured ({cell.date}): {cell.failed}", False))
@@ -98,7 +100,7 @@ def _reasons(stack: Stack, offer: Offer, known: Combinations, minor: str | None)
     wanted, other = framework.cuda_of(version), other_kind(stack, offer)
     if other:
         yield other, True
-    elif offer.gpus and offer.cuda is not None and wanted and not _fits(wanted, offer.cuda):
+    elif offer.gpus and stack.uses_cuda_of_site and offer.cuda is not None and wanted and not _fits(wanted, offer.cuda):
         there = " and ".join(offer.cuda) or "none"
         yield f"wants CUDA {wanted}, {offer.source} {there}{_other_cuda(wanted, offer)}", True
     obstacle = gpu_obstacle(framework, version, offer.machine, offer.capabilities) if offer.gpus and not other else None
@@ -141,8 +143,11 @@ def fit(stack: Stack, wish: Wish, without: Sequence[str] = ()) -> Stack | None:
 
     pythons = SpecifierSet("" if "python" in without else wish.python or "")
     stack = replace(stack, pythons=tuple(filter(pythons.contains, stack.pythons)))
+    name, versions = wish.framework
+    if stack.framework.name != name:
+        return None
     fulfilled = {
-        "tensorflow": SpecifierSet(wish.tensorflow).contains(stack.framework.version, prereleases=True),
+        name: SpecifierSet(versions).contains(stack.framework.version, prereleases=True),
         "python": bool(stack.pythons),
         "keras": wish.keras in (None, keras_of(stack.framework.version, stack.environ)),
         "program": wish.program in (None, stack.proof_program),
@@ -154,7 +159,8 @@ def fit(stack: Stack, wish: Wish, without: Sequence[str] = ()) -> Stack | None:
 def newest_first(stacks: Iterable[Stack]) -> list[Stack]:
     """The stacks by their framework, the newest first; of one version by name, so that the plain one comes first."""
     by_name = sorted(stacks, key=lambda stack: stack.name)
-    return sorted(by_name, key=lambda stack: release(stack.framework.version), reverse=True)
+    by_version = sorted(by_name, key=lambda stack: release(stack.framework.version), reverse=True)
+    return sorted(by_version, key=lambda stack: list(FRAMEWORKS).index(stack.framework.name))
 
 
 def recommended(verdicts: Sequence[Fit]) -> Fit | None:
@@ -225,6 +231,8 @@ def missing_in_profile(arch: Arch, stack: Stack) -> tuple[str, ...]:
         missing.append(
             f"no module is named after Python: the node itself needs Python {' or '.join(ascending(stack.pythons))}"
         )
+    if arch.gpu and not stack.uses_cuda_of_site:
+        return tuple(missing)
     if arch.gpu and "cudnn" not in names and not stack.framework.for_cpus:
         missing.append(
             f"no module is named after cuDNN: the CUDA module must contain it, or {stack.framework.interface.title} uses no GPU"

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from provision.knowledge.frameworks import FRAMEWORKS
 from provision.model.overview import Entry, mark_words, proof_words, size_words
 from provision.model.plot import line_plot
 from provision.model.proof_result import ProofResult
@@ -44,6 +45,13 @@ def index(title: str, site: str, entries: Sequence[Entry], archs: Sequence[str],
         rows.append((module, ", ".join(stacks), columns))
     others = [cell(entry) for entry in entries if not entry.module]
     return {"title": title, "site": site, "written": written, "archs": shown, "rows": rows, "others": others}
+
+
+def frameworks_of(entries: Sequence[Entry]) -> str:
+    """The titles of the frameworks of these environments: `TensorFlow and PyTorch`."""
+    built = {entry.record.identity.get("framework", "").split(" ")[0] for entry in entries if entry.record}
+    titles = [one.title for one in FRAMEWORKS.values() if built & set(one.distributions)]
+    return " and ".join(titles) or "Environments"
 
 
 def cell(entry: Entry) -> PageCell:

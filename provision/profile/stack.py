@@ -35,7 +35,7 @@ def not_an_accuracy(value: float) -> str | None:
 class Framework:
     """The framework against which Horovod is compiled; `package` is its distribution on the package index."""
 
-    name: Literal["tensorflow"]
+    name: Literal["tensorflow", "pytorch"]
     package: Name
     version: Version
 
@@ -91,6 +91,11 @@ class Stack:
     gpus: bool = False
     math: MathLibrary | None = None
 
+    @property
+    def uses_cuda_of_site(self) -> bool:
+        """Whether an arch with GPUs must provide CUDA: something is compiled with it, or the framework does not bring it."""
+        return self.horovod is not None or not self.framework.interface.brings_cuda
+
 
 def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
     """Read a parsed `stacks/<stack>.toml`.
@@ -119,6 +124,9 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
         top.fault(
             "horovod", f"missing; `proof.program` is `{program}`, but only {_listed(WITHOUT_HOROVOD)} train without it"
         )
+    framework_of = FRAMEWORKS.get(framework.name)
+    if framework_of and not proof.has_fault("program") and not plugin and program not in framework_of.programs:
+        proof.fault("program", f"`{program}` does not train {framework_of.title}: {_listed(framework_of.programs)}")
     horovod.done()
     proof.done()
     faults.check(hint=f"edit `{origin}`")

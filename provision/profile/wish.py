@@ -32,16 +32,22 @@ class Wish:
 
     name: str
     summary: str
-    tensorflow: Range
+    tensorflow: Range | None = None
+    pytorch: Range | None = None
     python: Range | None = None
     keras: KerasName | None = None
     horovod: bool = True
     program: Name | None = None
 
     @property
+    def framework(self) -> tuple[str, str]:
+        """The framework that is wished for, and the range of its versions."""
+        return ("pytorch", self.pytorch) if self.pytorch else ("tensorflow", self.tensorflow or "")
+
+    @property
     def parts(self) -> tuple[str, ...]:
         """The wishes that can be dropped, by the names of their keys."""
-        given = {"tensorflow": self.tensorflow, "python": self.python, "keras": self.keras, "program": self.program}
+        given = {**dict([self.framework]), "python": self.python, "keras": self.keras, "program": self.program}
         return (*(name for name, value in given.items() if value), "horovod")
 
 
@@ -60,6 +66,10 @@ def read_wish(data: Mapping[str, Any], origin: str) -> Wish:
     top = Reader(data, faults)
     table = top.table(TABLE, required=True)
     wish = table.into(Wish, name=top.get("name", Name), summary=top.get("summary", str))
+    if (wish.tensorflow is None) == (wish.pytorch is None) and not (
+        table.has_fault("tensorflow") or table.has_fault("pytorch")
+    ):
+        table.fault("tensorflow", "missing" if wish.tensorflow is None else "and `pytorch` are both given: choose one")
     top.done()
     faults.check(hint=f"edit `{origin}`")
     return wish

@@ -61,6 +61,8 @@ def judge_inspection(
             f"site.ENABLE_USER_SITE is {report.get('enable_user_site')}",
         ),
     ]
+    if framework.brings:
+        checks.append(_brought(mapped, expectation, framework))
     if expectation.gpu:
         checks += _gpu(report, framework, expectation.gpu, mapped, resolve)
     return tuple(checks)
@@ -116,9 +118,10 @@ def _gpu(
     return [
         judged(
             f"{framework.title} with CUDA",
-            bool(built.get("built_with_cuda")) and same_major(cuda, planned.cuda_version),
+            bool(built.get("built_with_cuda"))
+            and (planned.cuda_version is None or same_major(cuda, planned.cuda_version)),
             f"{framework.title} is built {f'with CUDA {cuda}' if built.get('built_with_cuda') else 'without CUDA'}, "
-            f"{'Horovod with' if with_horovod else 'the module is'} {planned.cuda_version}",
+            f"{'Horovod with' if with_horovod else 'planned'} {planned.cuda_version or 'any'}",
         ),
         *(_horovod_gpu(report, planned, mapped, resolve) if with_horovod else ()),
         good(
@@ -219,6 +222,21 @@ def _mpi(mapped: tuple[str, ...], expectation: Expectation, resolve: Callable[[s
         seen and not others,
         f"planned {', '.join(sorted(planned))}, loaded {', '.join(seen) or 'none'}",
         None if seen else "Horovod was built without MPI, or with a static MPI",
+    )
+
+
+def _brought(mapped: tuple[str, ...], expectation: Expectation, framework: FrameworkInterface) -> Check:
+    """CUDA's libraries are those of the environment's wheels: LD_LIBRARY_PATH of a module goes before their RUNPATH."""
+    prefix, *_ = expectation.allowed
+    seen = [path for path in mapped if os.path.basename(path).startswith(framework.brings)]
+    others = [path for path in seen if not below(path, (prefix,))]
+    return judged(
+        "CUDA of the wheels",
+        not others,
+        f"{framework.title} was tested with the libraries of its own wheels, but loads {', '.join(others)}"
+        if others
+        else f"{len(seen)} libraries of CUDA, cuDNN and NCCL, all of the environment's wheels",
+        "leave the module that puts their folder on LD_LIBRARY_PATH out of `modules` of the arch",
     )
 
 

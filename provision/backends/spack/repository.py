@@ -36,11 +36,14 @@ from provision.backends.spack.recipes import (
     PY_TENSORFLOW,
     TOOLS,
 )
+from provision.errors import PlanError
 from provision.horovod import flags
 from provision.horovod.patches import select_patches
+from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.model.lock import Lock, Pin
 from provision.model.patch import Patch
 from provision.model.request import Request
+from provision.profile.stack import Framework
 
 NAMESPACE = "provision"
 # Its folder: below that of spack.yaml, or below that of all environments that share it.
@@ -88,14 +91,29 @@ class Sources:
         }
 
 
+def refuse_framework(framework: Framework) -> None:
+    """Raise for a framework of which the generated packages have none.
+
+    Raises:
+        PlanError: it is not TensorFlow.
+    """
+    if framework.name != TENSORFLOW.name:
+        raise PlanError(
+            f"the backend `spack` has no package for {framework.interface.title}",
+            evidence=[f"`{framework.package}` {framework.version}"],
+            hint="`--backend venv` installs its wheels",
+        )
+
+
 def sources_of(request: Request) -> Sources:
     """The sources of a request's stack.
 
     Raises:
-        PlanError: the Python is too old, or the lock does not pin what the stack names.
+        PlanError: the Python is too old, the framework has no package, or the lock does not pin what the stack names.
     """
     stack = request.stack
     refuse_old_python(request)
+    refuse_framework(stack.framework)
     framework = request.pinned(stack.framework.package, stack.framework.version)
     gpu = request.arch.gpu is not None
     return Sources(

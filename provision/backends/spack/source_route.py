@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 
 from provision.backends.spack.environment_yaml import SpackEnvironment, external_lines, solved_lines
 from provision.backends.spack.externals import External, compiler_in
+from provision.backends.spack.repository import refuse_framework
 from provision.backends.spack.scalar import scalar
 from provision.model.request import Request
 
@@ -25,6 +26,7 @@ TIED = ("keras", "tensorflow-estimator")
 def root_spec(request: Request) -> str:
     """The package that the environment is made for, with the versions that fit each other."""
     arch, stack = request.arch, request.stack
+    refuse_framework(stack.framework)
     gpu = arch.gpu is not None
     tensorflow = f"py-tensorflow@{stack.framework.version}{'+cuda+nccl' if gpu else ''}"
     tied = [f"^py-{name}@{minor}" for name in TIED if (minor := _minor(request, name))]

@@ -230,4 +230,7 @@ def compile_bytecode(recipe: Recipe, package: str = "") -> Command:
     CMake imports TensorFlow, which takes several times as long without bytecode.
     """
     folder = PurePosixPath(recipe.site_packages) / package
-    return Command(argv=(recipe.prefix_python, "-m", "compileall", "-q", "-j", str(recipe.facts.cores), str(folder)))
+    other_python = recipe.request.stack.framework.interface.other_python
+    leave_out = ("-x", other_python) if other_python else ()
+    cores = str(recipe.facts.cores)
+    return Command(argv=(recipe.prefix_python, "-m", "compileall", "-q", "-j", cores, *leave_out, str(folder)))

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from provision.knowledge.frameworks.interface import FrameworkInterface
+from provision.knowledge.frameworks.pytorch import PYTORCH
 from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 
-FRAMEWORKS: dict[str, FrameworkInterface] = {one.name: one for one in (TENSORFLOW,)}
+FRAMEWORKS: dict[str, FrameworkInterface] = {one.name: one for one in (TENSORFLOW, PYTORCH)}
 TITLES = " or ".join(one.title for one in FRAMEWORKS.values())
 
 

@@ -35,8 +35,8 @@ class FrameworkInterface:
     """The CUDA version with which the GPU wheel of each minor version is built."""
     cpu_distributions: frozenset[str] = frozenset()
     """Those of `distributions` whose wheels have no kernels for GPUs: they never use one."""
-    brings_cuda: bool = False
-    """Whether its wheels bring CUDA, cuDNN and NCCL, so that a node needs only a driver; otherwise modules provide them."""
+    brings: tuple[str, ...] = ()
+    """How the names of the libraries of CUDA begin that come with its wheels; none if modules of the site provide CUDA."""
     oldest_capability: tuple[tuple[tuple[int, ...], int], ...] = ()
     """Pairs: from this version on, the wheels have no code for GPUs older than this compute capability, as Spack spells it."""
     gpu_families: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: {"x86_64": ()})
@@ -53,8 +53,15 @@ class FrameworkInterface:
     """The variable that selects oneDNN (1) or not (0) where a distribution has a choice."""
     quiet: tuple[tuple[str, str], ...] = ()
     """Variables that the modulefile sets unless the user has set them: they hide what every rank prints."""
+    other_python: str | None = None
+    """Finds the paths of files in its wheels that are in the language of a newer Python, and are imported there only."""
     cuda_folder: tuple[str, str] | None = None
     """The variable with which it finds the CUDA of a module, and the words in front of the folder."""
+
+    @property
+    def brings_cuda(self) -> bool:
+        """Whether CUDA, cuDNN and NCCL come with its wheels, so that a node needs only a driver."""
+        return bool(self.brings)
 
     def cuda_of(self, version: str) -> str | None:
         """The CUDA version that the GPU wheel of this version is built with; None if it is not known."""

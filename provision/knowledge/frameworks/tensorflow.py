@@ -33,7 +33,7 @@ TENSORFLOW = FrameworkInterface(
     # `Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0`.
     module=re.compile(r"tensorflow[/-](?:intel-)?(\d+\.\d+[\d.]*)", re.IGNORECASE),
     programs=("horovod_keras", "horovod_graph", "single", "mirrored", "multiworker"),
-    kinds=("single", "mirrored", "multiworker", "horovod", "cray-ml-plugin"),
+    kinds=("single", "mirrored", "multiworker", "horovod", "mpi", "cray-ml-plugin"),
     shadowing=("tensorflow", "tensorflow_cpu", "keras", "tf_keras", "protobuf"),
     cuda={
         "1.15": "10.0",

@@ -52,7 +52,9 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
         python=python,
         compiler=compiler,
         mpi=None if broken or stack.horovod is None else probes.mpi(environ),
-        gpu=None if broken else probes.gpu(environ, compiler, compiles=stack.horovod is not None),
+        gpu=None
+        if broken or not stack.uses_cuda_of_site
+        else probes.gpu(environ, compiler, compiles=stack.horovod is not None),
         spack=spack,
         modules=resolve_loaded(arch.modules, environ),
         tool_python=sys.executable,
@@ -72,7 +74,7 @@ def needed_space(store: Store, stack: Stack, locks: Sequence[Lock]) -> Space:
     if fetched and all(fetched):
         with contextlib.suppress(OSError, zipfile.BadZipFile):
             return _unpacked({path for files in fetched for path in files}, compiles=compiles)
-    return _earlier(store, stack, compiles=compiles) or USUAL
+    return _earlier(store, stack, compiles=compiles) or USUAL[stack.framework.name]
 
 
 def _unpacked(paths: set[Path], *, compiles: bool) -> Space:

@@ -117,8 +117,36 @@ def ask_tensorflow(facts, ask):
     return tf
 
 
+def ask_torch(facts, ask):
+    """What only PyTorch can answer."""
+    torch = ask("import torch", importlib.import_module, "torch")
+    if torch is not None:
+        facts["versions"]["torch"] = str(torch.__version__)
+        numpy = ask("numpy", importlib.import_module, "numpy")
+        facts["versions"]["numpy"] = numpy and numpy.__version__
+        facts["torch"] = ask("torch", torch_facts, torch)
+        facts["math"] = {"backend": "oneDNN" if torch.backends.mkldnn.is_available() else "its own kernels"}
+    return torch
+
+
+def torch_facts(torch):
+    """How PyTorch was built: CUDA and cuDNN versions if any, code for which GPUs, and how its processes can communicate."""
+    distributed = torch.distributed
+    kinds = ("gloo", "nccl", "mpi") if distributed.is_available() else ()
+    return {
+        "build_info": {
+            "cuda_version": torch.version.cuda,
+            "cudnn_version": torch.backends.cudnn.version() if torch.version.cuda else None,
+            "capabilities": torch._C._cuda_getArchFlags() if torch.version.cuda else None,
+        },
+        "built_with_cuda": torch.version.cuda is not None,
+        "cxx11_abi": int(torch._C._GLIBCXX_USE_CXX11_ABI),
+        "distributed": [kind for kind in kinds if getattr(distributed, "is_{}_available".format(kind), bool)()],
+    }
+
+
 # The question to each framework, by the name of its package: it fills the facts and returns the imported package, or None.
-FRAMEWORKS = {"tensorflow": ask_tensorflow}
+FRAMEWORKS = {"tensorflow": ask_tensorflow, "torch": ask_torch}
 
 
 def inspect(framework, gpu=False, cuobjdump=None, with_horovod=True):

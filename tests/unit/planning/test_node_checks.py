@@ -19,6 +19,7 @@ import pytest
 from golden_files import facts_of, gpu_site, local_site, stack
 from parts.disks import mounted
 from provision.commands.shared.node import faults_of
+from provision.machine.configuration.shipped import load_stack
 from provision.machine.files.tables import read_combinations
 from provision.machine.probes.look_around import look_around, look_into, mount_of
 from provision.model.check import Check
@@ -314,6 +315,24 @@ def test_a_root_with_spaces() -> None:
     arch = local_site().archs[0]
     arch = dataclasses.replace(arch, mpi=dataclasses.replace(arch.mpi, provider="site"))
     assert observed(dataclasses.replace(local_site(), archs=(arch,)), place=place)["root-spaces"].state == "note"
+
+
+@pytest.mark.parametrize(
+    ("check", "state", "modules", "driver"),
+    [
+        ("driver-cuda", "bad", (), "570.124.06"),
+        ("driver-cuda", None, (), "580.95.05"),
+        ("modules-cuda", "note", ("CUDA/12.6.0", "cuDNN/9.5.0.50-CUDA-12.6.0"), None),
+        ("modules-cuda", None, ("gcc/12.2.0",), None),
+    ],
+)
+def test_wheels_that_bring_cuda_need_a_driver_and_no_module(
+    check: str, state: str | None, modules: tuple[str, ...], driver: str | None
+) -> None:
+    pytorch, facts = load_stack("pytorch-2.14.1"), facts_of(gpu_site(), gpu=None, modules=modules)
+    around = dataclasses.replace(look_around(facts, ROOT), driver=driver)
+    found = {seen.name: seen for seen in check_node(gpu_site().archs[0], pytorch, facts, around, KNOWN, runs_here=True)}
+    assert (found[check].state if check in found else None) == state
 
 
 # The page

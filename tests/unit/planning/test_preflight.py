@@ -23,6 +23,8 @@ from provision.planning.preflight import (
 )
 from provision.profile.site import Site
 
+TENSORFLOW = USUAL["tensorflow"]
+
 SITES = pytest.mark.parametrize("make_site", [local_site, slurm_site])
 
 
@@ -57,8 +59,8 @@ def test_a_login_node_is_sent_to_a_job(words: Words) -> None:
 @pytest.mark.parametrize(
     ("changed", "expected"),
     [
-        (place(free_bytes=USUAL.size - 1), "GB left"),
-        (place(free_inodes=USUAL.files - 1), "inodes left"),
+        (place(free_bytes=TENSORFLOW.size - 1), "GB left"),
+        (place(free_inodes=TENSORFLOW.files - 1), "inodes left"),
         (place(free_inodes=0), "0 inodes left"),
         (place(writable=False, free_bytes=0, free_inodes=0), "cannot be written"),
     ],
@@ -67,7 +69,7 @@ def test_a_root_without_space_is_refused(changed: Place, expected: str) -> None:
     (fault,) = place_faults(changed)
     assert expected in fault.message
     assert fault.hint
-    assert place_faults(place(free_bytes=USUAL.size, free_inodes=None)) == ()
+    assert place_faults(place(free_bytes=TENSORFLOW.size, free_inodes=None)) == ()
 
 
 def test_the_space_that_is_left_and_the_space_that_is_needed_are_named(words: Words) -> None:
@@ -111,7 +113,7 @@ def test_the_cpu_of_a_service_node_is_no_reason_against_a_build() -> None:
 
 
 def test_what_is_installed_already_needs_less_room() -> None:
-    little = place(free_bytes=USUAL.size // 2, free_inodes=USUAL.files // 2)
+    little = place(free_bytes=TENSORFLOW.size // 2, free_inodes=TENSORFLOW.files // 2)
     assert subjects(place_faults(little)) == ["root", "root"]
     assert place_faults(little, installed=True) == ()
     facts = facts_of(slurm_site(), place=little)

@@ -15,6 +15,7 @@ from golden_files import Words
 from parts.loops import for_each
 from parts.profiles import PROFILES, parsed
 from provision.errors import EXIT_USAGE, ConfigError
+from provision.knowledge.frameworks import FRAMEWORKS
 from provision.knowledge.targets import (
     family_of,
     features_of,
@@ -448,16 +449,22 @@ def test_proxy_variables_are_set_in_lower_and_upper_case() -> None:
     assert set(named) == {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"}
 
 
+def with_program(program: str) -> Table:
+    """A stack whose proof is this program, with a framework that it trains."""
+    name = next(one.name for one in FRAMEWORKS.values() if program in one.programs)
+    return put(put(STACK, "proof/program", program), "framework/name", name)
+
+
 @pytest.mark.parametrize("program", WITHOUT_HOROVOD)
 def test_a_stack_that_trains_without_horovod_can_omit_it(program: str) -> None:
-    plain = put(STACK, "proof/program", program)
+    plain = with_program(program)
     assert stack(put(plain, "horovod", None)).horovod is None
     assert stack(plain).horovod == "0.28.1"
 
 
 @pytest.mark.parametrize("program", sorted(set(PROGRAMS) - set(WITHOUT_HOROVOD)))
 def test_a_stack_that_trains_with_horovod_must_name_it(program: str, words: Words) -> None:
-    (fault,) = faults(stack, put(put(STACK, "proof/program", program), "horovod", None))
+    (fault,) = faults(stack, put(with_program(program), "horovod", None))
     assert fault.startswith("horovod: ") and f"`{program}`" in fault
     words("stack", fault)
 

@@ -1,0 +1,189 @@
+"""Stacks of PyTorch, whose wheels bring CUDA: what a site must have for them, what is refused, and what is inspected."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from golden_files import facts_of, gpu_site, local_site, lock_of, request_for
+from parts.paths import PROGRAMS as FOLDER
+from parts.paths import REPOSITORY
+from parts.profiles import tomllib
+from provision.errors import ConfigError, PlanError
+from provision.knowledge.cuda import gpu_obstacle
+from provision.knowledge.frameworks import FRAMEWORKS, framework_module
+from provision.knowledge.frameworks.pytorch import PYTORCH
+from provision.machine.configuration import shipped
+from provision.machine.files.tables import read_cells, read_combinations
+from provision.model.facts import Existing
+from provision.model.operation import Inspect
+from provision.model.plan import Plan
+from provision.model.request import Request
+from provision.planning.planner import make_plan
+from provision.planning.solver import Offer, choose, judge_stack
+from provision.profile.site import Site
+from provision.profile.stack import PROGRAMS, read_stack
+from provision.profile.wish import read_wish
+from provision.proof.inspection import judge_inspection
+
+INSPECT = FOLDER / "inspect_env.py"
+NEWEST, OLDER = "pytorch-2.14.1", "pytorch-2.7.1"
+
+
+def request_of(site: Site, *pins: str, name: str = NEWEST) -> Request:
+    """The request for a stack of PyTorch; the lock has these packages too."""
+    stack = shipped.load_stack(name)
+    lock = lock_of(name, f"torch=={stack.framework.version}", "numpy==2.4.6", *pins)
+    return dataclasses.replace(request_for(site), stack=stack, lock=lock, build_lock=None, patches=())
+
+
+def plan_of(site: Site, *pins: str, name: str = NEWEST) -> Plan:
+    """The plan on a machine without compiler, MPI and CUDA."""
+    return make_plan(request_of(site, *pins, name=name), facts_of(site, compiler=None, mpi=None, gpu=None), Existing())
+
+
+def inspection(plan: Plan) -> Inspect:
+    """What the inspection is asked."""
+    (found,) = (one for step in plan.steps for one in step.operations if isinstance(one, Inspect))
+    return found
+
+
+def test_every_program_of_a_proof_is_of_a_framework() -> None:
+    assert {program for one in FRAMEWORKS.values() for program in one.programs} == set(PROGRAMS)
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("pytorch/2.14.1", ("PyTorch", (2, 14, 1))),
+        ("PyTorch/2.1.2-foss-2022b-CUDA-11.7.0", ("PyTorch", (2, 1, 2))),
+        ("py-torch/2.5.1", ("PyTorch", (2, 5, 1))),
+        ("datascience/pytorch-1.7", ("PyTorch", (1, 7))),
+        ("Horovod/0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.12.0", ("PyTorch", (1, 12, 0))),
+        ("tensorflow/2.15.1", ("TensorFlow", (2, 15, 1))),
+        ("torchvision/0.15.2", None),
+        ("conda/2025-09-25", None),
+    ],
+)
+def test_the_framework_of_a_module_is_read_from_its_name(name: str, found: tuple[str, tuple[int, ...]] | None) -> None:
+    module = framework_module(("gcc/12.2", name))
+    assert (module and (module[0].title, module[2])) == found
+
+
+def test_an_arch_with_gpus_needs_no_cuda_for_wheels_that_bring_it() -> None:
+    plan = plan_of(gpu_site())
+    assert not {"cuda", "nccl", "gpu"} & set(plan.identity)
+    assert dict(plan.modulefile.facts)["gpu"] == "CUDA 13.0 of its own wheels"
+    assert "XLA_FLAGS" not in dict(plan.modulefile.environ) and plan.modulefile.defaults == ()
+    asked = inspection(plan)
+    assert asked.command.argv[2:] == ("--framework", "torch", "--without-horovod", "--gpu")
+    assert asked.expectation.gpu and asked.expectation.gpu.cuda_version == "13.0"
+
+
+def test_gpus_for_which_the_wheels_have_no_code_are_refused() -> None:
+    site = gpu_site(capabilities=["60"])
+    with pytest.raises(PlanError) as caught:
+        plan_of(site)
+    assert "capability 75 to 121 (CUDA 13.0), but the arch has 60" in caught.value.message
+    assert plan_of(site, name=OLDER).environment.version == "2.7.1"
+
+
+@pytest.mark.parametrize(("version", "refused"), [("2.7.1", True), ("2.14.1", False)])
+def test_the_newer_wheels_use_gpus_beside_arm_too(version: str, *, refused: bool) -> None:
+    assert bool(gpu_obstacle(PYTORCH, version, "aarch64", ("90",))) == refused
+
+
+@pytest.mark.parametrize(
+    ("site", "other", "refused"),
+    [
+        (gpu_site(), "tensorflow==2.21.0", True),
+        (local_site(), "tensorflow==2.21.0", True),
+        (local_site(), "tensorflow-cpu==2.21.0", False),
+        (local_site(), "tensorflow==2.99.0", False),
+    ],
+)
+def test_two_frameworks_for_two_cudas_are_refused_in_one_environment(site: Site, other: str, *, refused: bool) -> None:
+    if not refused:
+        assert plan_of(site, other)
+        return
+    with pytest.raises(PlanError) as caught:
+        plan_of(site, other)
+    assert caught.value.message.startswith("TensorFlow 2.21.0 and PyTorch 2.14.1 need two versions of CUDA")
+
+
+def test_a_program_of_another_framework_is_a_fault() -> None:
+    data = tomllib.loads((REPOSITORY / "stacks" / f"{NEWEST}.toml").read_text(encoding="utf-8"))
+    data["proof"]["program"] = "multiworker"
+    with pytest.raises(ConfigError) as caught:
+        read_stack(data, "x.toml")
+    assert any("`multiworker` does not train PyTorch" in line for line in caught.value.evidence)
+
+
+def test_a_range_of_pytorch_chooses_the_newest_that_works() -> None:
+    offer = Offer(
+        pythons=("3.11",), cuda=(), gpus=True, glibc="2.36", machine="x86_64", source="x offers", capabilities=("60",)
+    )
+    wish = {"name": "mine", "summary": "s", "choose": {"pytorch": ">=2", "horovod": False}}
+    stacks, known, cells = shipped.stacks_with_versions(), read_combinations(), read_cells()
+    chosen = choose(read_wish(wish, "x.toml"), stacks, offer, known, cells)
+    assert chosen.verdict.stack.name == OLDER
+    assert [line.partition(":")[0] for line in chosen.passed_over] == [NEWEST]
+    newest = judge_stack(shipped.load_stack(NEWEST), dataclasses.replace(offer, capabilities=("90",)), known, cells)
+    assert not newest.against, "the wheels bring CUDA"
+    for given in ({"horovod": False}, {"pytorch": ">=2", "tensorflow": ">=2"}):
+        with pytest.raises(ConfigError):
+            read_wish({**wish, "choose": given}, "x.toml")
+
+
+# The inspection
+
+TORCH = """
+import sys, types
+__version__ = "2.14.1+cu130"
+version = types.SimpleNamespace(cuda="13.0")
+mkldnn, cudnn = types.SimpleNamespace(is_available=lambda: True), types.SimpleNamespace(version=lambda: 92400)
+backends = types.SimpleNamespace(mkldnn=mkldnn, cudnn=cudnn)
+distributed = types.SimpleNamespace(is_available=lambda: True, is_nccl_available=lambda: True, is_mpi_available=lambda: False)
+_C = types.SimpleNamespace(_cuda_getArchFlags=lambda: "sm_75", _GLIBCXX_USE_CXX11_ABI=True)
+sys.modules["numpy"] = types.SimpleNamespace(__version__="2.4.6")
+"""
+
+
+def inspected(tmp_path: Path) -> dict[str, Any]:
+    """The report of the inspection of a package that answers as torch does."""
+    (tmp_path / "torch.py").write_text(TORCH)
+    argv = [sys.executable, str(INSPECT), "--framework", "torch", "--without-horovod", "--gpu"]
+    environ = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(argv, env=environ, capture_output=True, text=True, check=True)
+    report: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return report
+
+
+def failed(report: dict[str, Any]) -> set[str]:
+    """The checks that fail, of those about the framework."""
+    expectation = dataclasses.replace(inspection(plan_of(gpu_site())).expectation, allowed=("/envs/x", "/"))
+    names = {"imports", "version of torch", "math backend", "CUDA of the wheels", "PyTorch with CUDA", "driver"}
+    checks = [one for one in judge_inspection(report, expectation, resolve=lambda path: path) if one.name in names]
+    assert len(checks) == len(names)
+    return {one.name for one in checks if not one.passed}
+
+
+def test_the_inspection_asks_pytorch_and_finds_libraries_of_another_cuda(tmp_path: Path) -> None:
+    report = inspected(tmp_path)
+    assert failed(report) == set()
+    assert report["torch"]["distributed"] == ["nccl"]
+    report["mapped_objects"] += ["/envs/x/nvidia/nccl/lib/libnccl.so.2"]
+    assert failed(report) == set()
+    report["mapped_objects"] += ["/site/cudnn/lib/libcudnn.so.9"]
+    assert failed(report) == {"CUDA of the wheels"}
+    report["torch"]["build_info"]["cuda_version"] = "12.6"
+    assert failed(report) == {"CUDA of the wheels", "PyTorch with CUDA"}
+    report["torch"]["built_with_cuda"], report["versions"]["torch"] = False, "2.13.0+cpu"
+    assert failed(report) == {"CUDA of the wheels", "PyTorch with CUDA", "version of torch"}
