@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -65,14 +66,14 @@ def prefix_of(site: TinySite) -> Path:
 class Process:
     """A process of a job of another user, with the image; it lives until its input ends."""
 
-    def __init__(self, site: TinySite, user: User, *words: str, path: str | None = None, cwd: str = "/var") -> None:
+    def __init__(self, site: TinySite, user: User, *words: str, path: str | None = None, job: str = "7") -> None:
         self.prefix = prefix_of(site)
-        environ = {"PATH": path or os.environ["PATH"], "TMPDIR": str(temporary(site)), "SLURM_JOB_ID": "7"}
+        environ = {"PATH": path or os.environ["PATH"], "TMPDIR": str(temporary(site)), "SLURM_JOB_ID": job}
         program = self.prefix / ".provision/images/provision-deliver"
         self.running = subprocess.Popen(
             user.argv(str(program), "/usr/bin/python3", "-c", LOOK, str(self.prefix), *words),
             env=environ,
-            cwd=cwd,
+            cwd="/var",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -221,13 +222,97 @@ def test_without_fuse_the_image_is_unpacked_into_memory(packed: TinySite, tmp_pa
     wait_for("nothing to be left", lambda: is_clean(packed))
 
 
+def test_a_node_whose_fuse_is_for_root_alone_unpacks_the_image_too(packed: TinySite) -> None:
+    Path("/dev/fuse").chmod(0o600)
+    try:
+        process = Process(packed, stranger(1))
+    finally:
+        Path("/dev/fuse").chmod(0o666)
+    assert (process.seen["kind"], process.end()) == ("tmpfs", "")
+    wait_for("nothing to be left", lambda: is_clean(packed))
+
+
+def test_an_image_that_is_larger_than_the_memory_is_not_unpacked(packed: TinySite) -> None:
+    path = Path(without(packed.folder.parent / "huge", "squashfuse_ll", "unsquashfs"))
+    (path / "unsquashfs").write_text(
+        "#!/bin/sh\necho -r--r--r-- 0/0 1000000000000000 2026-11-29 00:00 squashfs-root/a\n"
+    )
+    (path / "unsquashfs").chmod(0o755)
+    process = Process(packed, stranger(1), path=str(path))
+    assert process.seen["kind"] == "files"
+    assert "KiB of memory" in process.end()
+    wait_for("nothing to be left", lambda: is_clean(packed))
+
+
+@pytest.mark.parametrize("limit", ["size=4k", "nr_inodes=1", "ro"])
+def test_without_room_for_a_folder_of_the_node_the_plain_files_are_read(packed: TinySite, limit: str) -> None:
+    subprocess.run(("mount", "-t", "tmpfs", "-o", f"mode=1777,{limit}", "tmpfs", temporary(packed)), check=True)
+    try:
+        if limit.startswith("size"):
+            (temporary(packed) / "full").write_bytes(b"x" * 4096)
+        process = Process(packed, stranger(1))
+        assert process.seen["kind"] == "files"
+        said = process.end()
+        assert (said.count("\n"), " the plain files" in said) == (1, True), said
+    finally:
+        subprocess.run(("umount", "-l", temporary(packed)), check=True)
+
+
+def test_a_folder_for_temporary_files_without_the_right_to_execute_is_enough(packed: TinySite) -> None:
+    subprocess.run(
+        ("mount", "-t", "tmpfs", "-o", "mode=1777,noexec,nodev,nosuid", "tmpfs", temporary(packed)), check=True
+    )
+    try:
+        process = Process(packed, stranger(1))
+        assert (process.seen["kind"], process.end()) == ("fuse.squashfuse_ll", "")
+        wait_for("nothing to be left", lambda: is_clean(packed))
+    finally:
+        subprocess.run(("umount", "-l", temporary(packed)), check=True)
+
+
+def test_two_jobs_of_one_user_on_a_node_have_a_mount_each(packed: TinySite) -> None:
+    one, two = (Process(packed, stranger(1), job=job) for job in ("7", "8"))
+    assert one.seen["space"] != two.seen["space"]
+    one.end()
+    again = Process(packed, stranger(1), job="8")
+    assert again.seen == two.seen, "the end of another job takes nothing away"
+    assert (two.end(), again.end()) == ("", "")
+    wait_for("nothing to be left", lambda: is_clean(packed))
+
+
+@pytest.mark.parametrize("damage", ["cut short", "one bit", "of another user"])
+def test_a_copy_that_is_not_the_image_is_not_mounted(packed: TinySite, damage: str) -> None:
+    records = prefix_of(packed) / ".provision/images"
+    fingerprint = re.findall(r"PROVISION_DELIVERED=(\S+)", (records / "provision-deliver").read_text())[0]
+    user, content = stranger(1), bytearray((records / "environment.squashfs").read_bytes())
+    content[len(content) // 2] ^= damage == "one bit"
+    copy = temporary(packed) / f"provision-{user.uid}-7-{fingerprint}.1"
+    copy.write_bytes(content[:-1] if damage == "cut short" else content)
+    if damage != "of another user":
+        os.chown(copy, user.uid, user.gid)
+    process = Process(packed, user)
+    assert process.seen["kind"] == "fuse.squashfuse_ll"
+    assert process.end().count("\n") <= 1
+    copy.unlink(missing_ok=True)
+    wait_for("nothing to be left", lambda: is_clean(packed))
+
+
 def test_without_namespaces_the_plain_files_are_read_and_one_line_says_why(packed: TinySite) -> None:
     path = without(packed.folder.parent / "no-namespaces", "unshare")
     process = Process(packed, stranger(1), path=path)
     assert process.seen["kind"] == "files"
     said = process.end()
-    assert said.startswith("provision-deliver: this process reads the plain files: ")
+    assert said.startswith("provision-deliver: the processes of this job read the plain files on this node: ")
     assert said.count("\n") == 1
+    wait_for("nothing to be left", lambda: is_clean(packed))
+
+
+def test_where_the_image_cannot_be_mounted_one_process_of_a_node_says_so(packed: TinySite) -> None:
+    path = without(packed.folder.parent / "no-namespaces-2", "unshare")
+    one, two = (Process(packed, stranger(1), path=path) for _ in range(2))
+    assert (one.seen["kind"], two.seen["kind"]) == ("files", "files")
+    assert (one.end().count("\n"), two.end()) == (1, "")
+    wait_for("nothing to be left", lambda: is_clean(packed))
 
 
 def test_an_image_that_is_cut_short_is_not_mounted(packed: TinySite) -> None:
