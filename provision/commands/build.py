@@ -25,6 +25,7 @@ from provision.model.event import Event, Listener, error_event
 from provision.model.facts import Facts
 from provision.model.plan import Plan, differences, held
 from provision.planning.preflight import blockers, network_faults
+from provision.wording import add_arch
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -171,16 +172,9 @@ def _archs(args: argparse.Namespace) -> list[str]:
     archs = list(dict.fromkeys(args.archs or ()))
     if args.all_archs:
         archs = [arch.name for arch in shipped.load_site(args.site).archs]
-    elif not archs:
-        try:
-            shipped.load_site(args.site).arch(None)
-        except ConfigError as error:
-            error.hint = (
-                f"{error.hint}; or `--all-archs --submit`: a job for each"
-                if error.kind == "ambiguous-arch"
-                else error.hint
-            )
-            raise
+    elif not archs and len(known := shipped.load_site(args.site).archs) > 1:
+        hint = f"{add_arch([arch.name for arch in known])}; or `--all-archs --submit`: a job for each"
+        raise ConfigError(f"site `{args.site}` has several archs", hint=hint, kind="ambiguous-arch")
     if len(archs) > 1 and not args.submit:
         raise ConfigError(
             f"{len(archs)} archs cannot be built on this machine at once: {', '.join(archs)}",
