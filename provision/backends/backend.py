@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from provision.horovod.wheel import Build
 from provision.model.facts import Existing
@@ -37,8 +37,8 @@ class Construction:
     """What a backend makes at one prefix.
 
     `python` is the interpreter of the prefix. `prepend` (paths, by variable) and `environ` are its part of the modulefile.
-    `mpi_libraries` are the files of the MPI that Horovod must be linked against. `not_fetched` names what the build would
-    have to download.
+    `mpi_libraries` are the files of the MPI that everything compiled must be linked against. `not_fetched` names what the build
+    would have to download.
     """
 
     python: str
@@ -60,8 +60,8 @@ class Draft:
     """What a backend would build, before it is known where. The texts are for people, and empty if there is no such part.
 
     `identity` is everything that decides the backend's part; a name that the planner's part has too replaces that text. `mpi`
-    is the MPI that Horovod uses, or that comes into the environment; the part up to `;` is its name and version. `horovod` is
-    its version, as the environment will report it. `abi_key` is the key of the compiled Horovod among the cached wheels; None
+    is the MPI that is linked, or that comes into the environment; the part up to `;` is its name and version. `horovod` is
+    its version, as the environment will report it. `wheels` are the keys of the compiled packages among the cached wheels; empty
     if the backend keeps none.
     """
 
@@ -71,34 +71,39 @@ class Draft:
     horovod: str
     construct: Callable[[Layout, EnvironmentId, Existing, str], Construction]
     """What is made for an environment, given what exists; the text is its identity, written to the prefix as `plan.json`."""
-    abi_key: str | None = None
+    wheels: Mapping[str, str] = field(default_factory=dict)
 
 
 def draft_of(
     request: Request,
     target: str,
-    build: Build | None,
+    builds: Sequence[Build],
     construct: Callable[[Layout, EnvironmentId, Existing, str], Construction],
     *,
     own: Mapping[str, str],
-    abi_key: str | None = None,
+    wheels: Mapping[str, str] | None = None,
 ) -> Draft:
-    """The draft for a CPU target. Locks decide it, everything that compiles Horovod, and what is the backend's `own`."""
-    mpi = build.mpi if build else request.mpi_wheel
-    horovod = {}
-    if build:
-        horovod = {
-            "target": f"{target} ({build.target_flags})",
-            "compiler": build.compiler,
-            "horovod": f"{build.source.version} {' '.join(build.source.hashes)}",
-            "patches": " ".join(f"{patch.name}:{patch.sha256[:12]}" for patch in build.patches),
+    """The draft for a CPU target. Locks decide it, everything that compiles packages, and what is the backend's `own`."""
+    by_name, first = {build.name: build for build in builds}, builds[0] if builds else None
+    mpi = first.mpi if first else request.mpi_wheel
+    horovod = by_name.pop("horovod", None)
+    compiled: dict[str, str] = {}
+    if first:
+        compiled |= {"target": f"{target} ({first.target_flags})", "compiler": first.compiler}
+    if horovod:
+        compiled |= {
+            "horovod": f"{horovod.source.version} {' '.join(horovod.source.hashes)}",
+            "patches": " ".join(f"{patch.name}:{patch.sha256[:12]}" for patch in horovod.patches),
         }
+    if by_name:
+        words = (f"{name} {build.source.version} {' '.join(build.source.hashes)}" for name, build in by_name.items())
+        compiled["compiled"] = "; ".join(words)
     locks = {"lock": request.lock.sha256, "mpi lock": request.mpi_lock.sha256 if request.mpi_lock else ""}
     return Draft(
-        identity={**horovod, **({"mpi": mpi} if mpi else {}), **locks, **own},
-        compiler=build.compiler if build else "",
+        identity={**compiled, **({"mpi": mpi} if mpi else {}), **locks, **own},
+        compiler=first.compiler if first else "",
         mpi=mpi,
-        horovod=build.version if build else "",
+        horovod=horovod.version if horovod else "",
         construct=construct,
-        abi_key=abi_key,
+        wheels=wheels or {},
     )

@@ -85,11 +85,11 @@ def _environments(site: str, environment: str | None) -> list[Subject]:
 
 
 def _stack(name: str) -> list[Subject]:
-    """The locks of a stack, one for each Python, with what compiles its Horovod."""
+    """The locks of a stack, one for each Python, with what compiles its packages."""
     stack, subjects = shipped.load_stack(name), []
     for minor in stack.pythons:
         locks = [shipped.load_lock(stack.name, minor)]
-        locks += [shipped.load_lock("build", minor)] if stack.horovod else []
+        locks += [shipped.load_lock("build", minor)] if stack.from_source else []
         pins = tuple((pin.name, pin.version) for lock in locks for pin in lock.pins)
         subjects.append(Subject(name=f"{stack.name}, Python {minor}", packages=pins))
     return subjects

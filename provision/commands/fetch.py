@@ -38,8 +38,8 @@ def run(args: argparse.Namespace) -> Outcome:
         say(f"fetching {name}: {len(lock.pins)} packages")
         fetch_lock(target.store, lock, request)
         fetched.append(name)
-    if request.stack.horovod:
-        (fetched if fetch_source(target.store, request) else here).append(f"Horovod {request.stack.horovod}")
+    for pin in request.sources:
+        (fetched if fetch_source(target.store, pin) else here).append(f"{pin.name} {pin.version}")
     if request.stack.backend == "spack":
         (fetched if fetch_pip(target.store) else here).append("pip")
     data = fetch_data(target.store)

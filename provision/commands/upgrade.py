@@ -143,8 +143,8 @@ def _fetch(steps: list[UpgradeStep]) -> None:
             if lock.sha256 not in target.store.downloads.fetched():
                 say(f"fetching {Path(lock.path).name}: {len(lock.pins)} packages")
                 fetch_lock(target.store, lock, request)
-        if request.stack.horovod:
-            fetch_source(target.store, request)
+        for pin in request.sources:
+            fetch_source(target.store, pin)
 
 
 def _build(args: argparse.Namespace, archs: list[str]) -> tuple[dict[str, ProvisionError], dict[str, str]]:

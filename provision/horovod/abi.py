@@ -14,23 +14,23 @@ from provision.model.patch import Patch
 def abi(
     *,
     source: Pin,
-    framework: Pin,
     python_tag: str,
     compiler: str,
     mpi: str,
     environ: Mapping[str, str],
     toolchain: str,
-    patches: Sequence[Patch],
+    framework: Pin | None = None,
+    patches: Sequence[Patch] = (),
     gpu: GpuFacts | None = None,
 ) -> dict[str, object]:
     """Everything that decides a wheel's ABI, as data: it is stored beside the wheel and hashed for its key.
 
     The exact version of the framework counts, not only its minor version: with another patch level Horovod only warns,
-    and loads.
+    and loads. `framework` is None for a package that is not compiled against it.
     """
     return {
         "source": [source.name, source.version, *source.hashes],
-        "framework": [framework.name, framework.version, *framework.hashes],
+        **({"framework": [framework.name, framework.version, *framework.hashes]} if framework else {}),
         "python": python_tag,
         "compiler": compiler,
         "mpi": mpi,

@@ -1,16 +1,19 @@
-"""The part of a plan that is about Horovod: the source, the compiler, the MPI, and what decides the wheel. Pure.
+"""The part of a plan that is about packages compiled in the job: source, compiler, MPI, and what decides each wheel. Pure.
 
-A stack without Horovod has no such part and needs neither a compiler nor an MPI.
+A stack that compiles none needs neither a compiler nor an MPI.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
+from pathlib import PurePosixPath
 
-from provision.errors import PlanError
-from provision.horovod import abi as horovod_abi
+from provision.errors import Fault, PlanError, raise_faults
+from provision.horovod import abi as wheel_abi
 from provision.horovod import flags
+from provision.horovod.kits import QUICK, Kit, c_wrapper, configured, kit_of_horovod, kit_with_wrapper, linker_options
 from provision.horovod.patches import select_patches
 from provision.knowledge.targets import flags_for
 from provision.model.facts import Facts, GpuFacts
@@ -21,88 +24,102 @@ from provision.model.request import Request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """How Horovod is compiled. `target_flags` are the compiler flags for the CPU; `compiler` and `mpi` describe them."""
+    """How a package is compiled. `target_flags` are the compiler flags for the CPU; `compiler` and `mpi` describe them."""
 
     source: Pin
     tools: Lock
-    patches: tuple[Patch, ...]
+    patches: tuple[Patch, ...] = ()
     compiler: str
     target_flags: str
     mpi: str
-    mpicxx: str
+    wrapper: str
     """The MPI wrapper: a path, or only its name if the MPI is installed into the prefix."""
     mpi_libraries: tuple[str, ...]
     """The libraries that the wrapper links; empty if the MPI is installed into the prefix."""
-    environ: Mapping[str, str]
-    gpu: GpuFacts | None
+    kit: Callable[[PurePosixPath, str], Kit]
+    """What is written to a folder, and set, to compile there with the wrapper at this path."""
     abi: Mapping[str, object]
+
+    @property
+    def name(self) -> str:
+        """The package."""
+        return self.source.name
+
+    @property
+    def title(self) -> str:
+        """The package as people write it."""
+        return "Horovod" if self.name == "horovod" else self.name
 
     @property
     def key(self) -> str:
         """The key of the compiled wheel."""
-        return horovod_abi.key(self.abi)
+        return wheel_abi.key(self.abi)
 
     @property
     def version(self) -> str:
         """The version of the wheel, including the number of our patches if there are any."""
         return flags.local_version(self.source.version, len(self.patches))
 
-    def toolchain(self, mpicxx: str) -> str:
-        """The text of the CMake toolchain file, with the MPI wrapper at this path."""
-        return flags.toolchain_file(mpicxx, _runpath(self.mpi_libraries, self.gpu), gpu=self.gpu is not None)
 
-
-def make_build(request: Request, facts: Facts, gpu: GpuFacts | None, target: str) -> Build | None:
-    """How Horovod is compiled for `target` on a machine with these facts; None if the stack has no Horovod.
+def make_builds(request: Request, facts: Facts, gpu: GpuFacts | None, target: str) -> tuple[Build, ...]:
+    """How each package is compiled for `target` on a machine with these facts; none if the stack names no such package.
 
     Raises:
-        PlanError: the lock does not pin Horovod, or there is no compiler or MPI.
+        PlanError: the lock does not pin a package, or pins more than its source; there is no compiler or MPI.
     """
     arch, stack = request.arch, request.stack
-    if stack.horovod is None:
-        return None
+    if not stack.from_source:
+        return ()
     in_prefix = arch.mpi.provider == "pypi"
     no_mpi = facts.mpi is None and not in_prefix
     if facts.python is None or facts.compiler is None or no_mpi or request.build_lock is None:
         raise PlanError("the probes did not find a compiler and MPI, and gave no reason")
-    source = request.pinned("horovod", stack.horovod)
-    framework = request.pinned(stack.framework.package, stack.framework.version)
-    patches = select_patches(request.patches, stack.framework.version, gpu=gpu is not None)
     compiler = f"{facts.compiler.family} {facts.compiler.version} {facts.compiler.cxx}"
     target_flags = flags_for(target, facts.compiler.family, facts.compiler.version)
-    environ = flags.build_environ(cxx=facts.compiler.cxx, arch_flags=target_flags, patches=len(patches))
-    if gpu and arch.gpu:
-        environ |= flags.gpu_environ(arch.gpu, gpu)
-    environ |= site_environ(request)
     site_mpi = f"{facts.mpi.family} {facts.mpi.version}; {facts.mpi.show}" if facts.mpi else ""
     mpi = request.mpi_wheel or site_mpi
     mpicxx = arch.mpi.cxx if in_prefix or facts.mpi is None else facts.mpi.cxx
     libraries = facts.mpi.libraries if facts.mpi and not in_prefix else ()
-    abi = horovod_abi.abi(
-        source=source,
-        framework=framework,
-        python_tag=facts.python.tag,
-        compiler=compiler,
-        mpi=mpi,
-        environ=environ,
-        # The wrapper inside the prefix comes from the same wheel in every prefix, so its path does not decide the ABI.
-        toolchain=flags.toolchain_file(mpicxx, _runpath(libraries, gpu), gpu=gpu is not None),
-        patches=patches,
-        gpu=gpu,
-    )
-    return Build(
-        source=source,
+    build = partial(
+        Build,
         tools=request.build_lock,
-        patches=patches,
         compiler=compiler,
         target_flags=target_flags,
         mpi=mpi,
-        mpicxx=mpicxx,
         mpi_libraries=libraries,
-        environ=environ,
-        gpu=gpu,
-        abi=abi,
     )
+    # A wrapper inside the prefix comes from the same wheel in every prefix, so its path does not decide the ABI.
+    decide = partial(wheel_abi.abi, python_tag=facts.python.tag, compiler=compiler, mpi=mpi)
+    builds = []
+    if stack.horovod:
+        source = request.source("horovod", stack.horovod)
+        patches = select_patches(request.patches, stack.framework.version, gpu=gpu is not None)
+        environ = flags.build_environ(cxx=facts.compiler.cxx, arch_flags=target_flags, patches=len(patches))
+        if gpu and arch.gpu:
+            environ |= flags.gpu_environ(arch.gpu, gpu)
+        environ |= site_environ(request)
+        runpath = flags.runpath(libraries, gpu.nccl_library if gpu and gpu.nccl_shared else None)
+        abi = decide(
+            source=source,
+            framework=request.pinned(stack.framework.package, stack.framework.version),
+            environ=environ,
+            toolchain=flags.toolchain_file(mpicxx, runpath, gpu=gpu is not None),
+            patches=patches,
+            gpu=gpu,
+        )
+        kit = partial(kit_of_horovod, environ, runpath, gpu)
+        builds.append(build(source=source, patches=patches, wrapper=mpicxx, kit=kit, abi=abi))
+    mpicc = c_wrapper(mpicxx)
+    for name, version in stack.compiled:
+        source = request.source(name, version)
+        if facts.mpi and not in_prefix and not facts.mpi.cc:
+            raise_faults([_no_wrapper(mpicc, name)])
+        environ = {"CFLAGS": f"{target_flags} {QUICK}", **site_environ(request)}
+        link = linker_options(libraries)
+        abi = decide(source=source, environ=environ | configured(name, mpicc), toolchain=link)
+        kit = partial(kit_with_wrapper, name, environ, link, facts.python.minor)
+        builds.append(build(source=source, wrapper=mpicc, kit=kit, abi=abi))
+    return tuple(builds)
 
 
 def site_environ(request: Request) -> dict[str, str]:
@@ -111,5 +128,10 @@ def site_environ(request: Request) -> dict[str, str]:
     return {**({"CC": arch.compiler.cc} if arch.compiler.cc != "gcc" else {}), **dict(arch.build_environ)}
 
 
-def _runpath(mpi_libraries: tuple[str, ...], gpu: GpuFacts | None) -> tuple[str, ...]:
-    return flags.runpath(mpi_libraries, gpu.nccl_library if gpu and gpu.nccl_shared else None)
+def _no_wrapper(mpicc: str, package: str) -> Fault:
+    return Fault(
+        "missing",
+        "mpi",
+        f"there is no `{mpicc}`, the MPI wrapper for C, with which `{package}` is compiled",
+        hint="load an MPI module that has it, or take `[compiled]` out of the stack",
+    )

@@ -9,11 +9,13 @@ from provision.model.stored import Stored
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description(Stored):
-    """The site and stack of an environment, its wheel, and its modulefile as data."""
+    """The site and stack of an environment, its wheels, and its modulefile as data."""
 
     SCHEMA: ClassVar[int] = 1
     site: str
     stack: str
     wheel: str | None
     """The key of the compiled Horovod; None if the stack has none."""
+    wheels: tuple[str, ...] = ()
+    """The keys of all compiled wheels."""
     modulefile: Modulefile

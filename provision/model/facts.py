@@ -45,11 +45,15 @@ class CompilerFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MpiFacts:
-    """An MPI: its family and version, its compiler wrapper, the options that the wrapper adds, and the libmpi files it links."""
+    """An MPI: its family and version, its compiler wrapper, the options that the wrapper adds, and the libmpi files it links.
+
+    `cc` is the wrapper for C beside the one for C++; empty if there is none.
+    """
 
     family: str
     version: str
     cxx: str
+    cc: str = ""
     show: str
     libraries: tuple[str, ...]
 

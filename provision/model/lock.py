@@ -48,9 +48,10 @@ class Lock:
         """The pin of the distribution `name`, if it is in the lock."""
         return next((pin for pin in self.pins if pin.name == normalized(name)), None)
 
-    def without(self, name: str) -> str:
-        """The requirements of all packages except `name`, as text for an installer."""
-        return "".join(pin.text for pin in self.pins if pin.name != normalized(name))
+    def without(self, *names: str) -> str:
+        """The requirements of all packages except those, as text for an installer."""
+        left_out = set(map(normalized, names))
+        return "".join(pin.text for pin in self.pins if pin.name not in left_out)
 
 
 def lock_header(input_text: str) -> str:

@@ -139,7 +139,7 @@ class CheckSpackLock:
     """
 
     path: str
-    root_spec: str
+    root_specs: tuple[str, ...]
     targets: tuple[tuple[str, str], ...]
     externals: tuple[tuple[str, str, str], ...]
     caches: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ from provision.model.modulefile import Modulefile
 from provision.model.operation import Operation, Prove
 
 Action = Literal["create", "reuse", "keep"]
-# The only steps that may download, whatever the backend.
+# The only steps that may download, whatever the backend; the step that compiles a package other than Horovod is `compile-NAME`.
 DOWNLOADING = ("install", "compile")
 
 
@@ -52,6 +52,8 @@ class Plan:
     replaces: str | None = None
     broken: str | None = None
     """Why the build before this one is broken, if this is a rebuild."""
+    wheels: tuple[str, ...] = ()
+    """The keys of the compiled wheels, Horovod's among them."""
     notes: tuple[str, ...] = ()
     """What the backend says of the plan before anything starts, one line each."""
 
@@ -63,7 +65,9 @@ class Plan:
     @property
     def asks_network(self) -> bool:
         """Whether a step to do downloads packages."""
-        downloads = [step for step in self.steps if step.name in DOWNLOADING and step.action == "create"]
+        downloads = [
+            step for step in self.steps if step.name.partition("-")[0] in DOWNLOADING and step.action == "create"
+        ]
         return bool(self.not_fetched and downloads)
 
     def to_dict(self) -> dict[str, Any]:

@@ -28,6 +28,8 @@ class Record(Stored):
     """Everything that decides the environment, and what its fingerprint is made of."""
     wheel: str | None
     """The key of the compiled Horovod in the cache of wheels; None if the stack has none."""
+    wheels: tuple[str, ...] = ()
+    """The keys of all compiled wheels in the cache."""
     versions: Mapping[str, Any] | None
     """What the inspection found installed; None if the inspection left no receipt."""
     checks: tuple[Check, ...] = ()

@@ -22,7 +22,7 @@ class Request:
     lock: Lock
     mpi_lock: Lock | None
     build_lock: Lock | None
-    """The packages that compile Horovod; None if the stack has no Horovod."""
+    """The packages that compile others; None if nothing is compiled."""
     patches: tuple[Patch, ...]
     """All patches for the stack's Horovod; the plan selects those that apply."""
     programs_folder: str
@@ -42,9 +42,29 @@ class Request:
         return tuple(lock for lock in (self.lock, self.mpi_lock, self.build_lock) if lock)
 
     @property
+    def sources(self) -> tuple[Pin, ...]:
+        """The pins of all packages that are compiled."""
+        return tuple(self.source(name, version) for name, version in self.stack.from_source.items())
+
+    @property
     def mpi_wheel(self) -> str:
         """The MPI that is installed into the environment, as text; empty if the site provides MPI."""
         return "; ".join(f"{pin.name} {pin.version} (wheel)" for pin in self.mpi_lock.pins) if self.mpi_lock else ""
+
+    def source(self, package: str, version: str) -> Pin:
+        """The lock's pin of a package that is compiled: only its source has a hash there.
+
+        Raises:
+            PlanError: the lock has another version of the package, or the hashes of several files.
+        """
+        pin = self.pinned(package, version)
+        if len(pin.hashes) != 1:
+            raise PlanError(
+                f"`{package}` is compiled, but the lock allows {len(pin.hashes)} files of it",
+                evidence=[self.lock.path],
+                hint=f"write `--no-binary {package}` into `{self.stack.name}.in`, then `provision lock {self.stack.name}`",
+            )
+        return pin
 
     def pinned(self, package: str, version: str) -> Pin:
         """The lock's pin of a package that the stack names.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import PurePosixPath
 
 from provision.backends.backend import Construction
+from provision.knowledge.compilable import COMPILABLE
 from provision.model.facts import Facts, Interpreter
 from provision.model.operation import Command, Expectation, ExpectedGpu, Inspect
 from provision.model.request import Request
@@ -20,6 +21,7 @@ def inspection(request: Request, facts: Facts, python: Interpreter, construction
         *(construction.python, f"{request.programs_folder}/inspect_env.py"),
         *("--framework", framework.package),
         *(() if stack.horovod else ("--without-horovod",)),
+        *(word for name, _ in stack.compiled for word in ("--compiled", COMPILABLE[name].module)),
         *(("--gpu",) if request.arch.gpu else ()),
         *(("--cuobjdump", gpu.cuobjdump) if gpu and gpu.cuobjdump else ()),
     )
@@ -27,7 +29,7 @@ def inspection(request: Request, facts: Facts, python: Interpreter, construction
         framework=framework.name,
         versions=(
             (framework.package, stack.framework.version),
-            *((("horovod", stack.horovod),) if stack.horovod else ()),
+            *stack.from_source.items(),
             ("python", python.version),
         ),
         mpi_libraries=construction.mpi_libraries,

@@ -20,7 +20,18 @@ RECIPE = "1"
 # The order in which people read it; names that are not in this list come last.
 ORDER = (
     *("recipe", "backend", "arch", "target", "modules", "python", "compiler", "mpi", "stack", "framework", "horovod"),
-    *("patches", "lock", "mpi lock", "module", "module environment", "build environment", "gpu", "cuda", "nccl"),
+    *(
+        "patches",
+        "compiled",
+        "lock",
+        "mpi lock",
+        "module",
+        "module environment",
+        "build environment",
+        "gpu",
+        "cuda",
+        "nccl",
+    ),
 )
 
 

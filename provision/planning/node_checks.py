@@ -101,11 +101,11 @@ def _folders(arch: Arch, stack: Stack, around: Surroundings, facts: Facts) -> It
         )
     if " " in facts.place.path:
         # CMake splits the folders that MPI's compiler wrapper names: `includes non-existent path`.
-        below = arch.mpi.provider == "pypi" and stack.horovod is not None
+        below = arch.mpi.provider == "pypi" and bool(stack.from_source)
         yield (bad if below else note)(
             "root-spaces",
             f"the path of the root has a space: `{facts.place.path}`",
-            "MPI is installed below the root, and the build of Horovod splits its path"
+            "MPI is installed below the root, and what is compiled there splits its path"
             if below
             else "the tool quotes it, but users' own scripts often do not",
             hint="set `root` in the profile to a path without spaces, or `export PROVISION_ROOT=/PATH` if the profile uses it",
@@ -250,7 +250,7 @@ def _limits(around: Surroundings, facts: Facts, stack: Stack) -> Iterator[Check]
             f"/dev/shm has {shared / 1024**2:.0f} MiB; ranks of MPI on one node exchange data there",
             hint="in a container: `--shm-size=1g` (Docker), or bind the host's /dev/shm",
         )
-    if stack.horovod and memory is not None and memory < COMPILER_BYTES:
+    if stack.from_source and memory is not None and memory < COMPILER_BYTES:
         yield note(
             "limit-memory",
             f"this node has {memory / 1e9:.1f} GB of memory left; compilers of large sources can be killed",

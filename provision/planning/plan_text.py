@@ -40,8 +40,9 @@ def plan_lines(
         *(f"{name:<12} {plan.identity[name]}" for name in SHOWN if plan.identity.get(name)),
         "",
     ]
+    width = max(10, *(len(step.name) for step in plan.steps))
     for number, step in enumerate(plan.steps, 1):
-        lines.append(f"{number:>3} {step.name:<10} {step.title}{NOTES[step.action]}")
+        lines.append(f"{number:>3} {step.name:<{width}} {step.title}{NOTES[step.action]}")
         lines += [f"{INDENT}{line}" for line in _details(step, verbose=verbose, commands=commands)]
     return [*lines, *plan.notes, sum_of(plan, expected)]
 
@@ -53,7 +54,8 @@ def sum_of(plan: Plan, expected: Mapping[str, float]) -> str:
     names = [step.name for step in plan.steps if step.action == "create"]
     total = len(plan.steps)
     words = [count(total, "step") if len(names) == total else f"{len(names)} of {total} steps to do"]
-    words += ["1 to compile"] if "compile" in names else []
+    compiles = sum(name.partition("-")[0] == "compile" for name in names)
+    words += [f"{compiles} to compile"] if compiles else []
     seconds = expected_total(names, expected)
     return ", ".join([*words, *([about(seconds)] if seconds else [])])
 

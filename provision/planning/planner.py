@@ -55,7 +55,8 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         modulefile=modulefile(
             request, facts, python, draft, construction, environment, prefix, decided, str(layout.images(environment))
         ),
-        abi_key=draft.abi_key,
+        abi_key=draft.wheels.get("horovod"),
+        wheels=tuple(draft.wheels.values()),
         not_fetched=construction.not_fetched,
         notes=() if all(step.action == "keep" for step in steps) else construction.notes,
         steps=steps,

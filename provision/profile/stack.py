@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
+from provision.knowledge.compilable import COMPILABLE
 from provision.knowledge.frameworks import FRAMEWORKS
 from provision.knowledge.frameworks.interface import FrameworkInterface
 from provision.knowledge.math_libraries import MathLibrary
@@ -73,9 +74,9 @@ class Training:
 class Stack:
     """What to install. `module` is the module's name; `pythons` are the minor versions with locks, the best first.
 
-    `gpus`: it is only for archs with GPUs. `horovod` is its version, or None if users of the stack train without it; then
-    nothing is compiled. `backend` is the backend that makes the environment. `math` is the library with which it must compute
-    on CPUs, or None if any is right.
+    `gpus`: it is only for archs with GPUs. `horovod` is its version, or None if users of the stack train without it. `compiled`
+    are the other packages that are compiled against the site's MPI, with their versions. `backend` is the backend that makes the
+    environment. `math` is the library with which it must compute on CPUs, or None if any is right.
     """
 
     name: Name
@@ -84,6 +85,7 @@ class Stack:
     pythons: Annotated[tuple[Annotated[str, PYTHON], ...], Mark.NOT_EMPTY]
     framework: Framework
     horovod: str | None
+    compiled: tuple[tuple[str, str], ...] = ()
     environ: Environ = ()
     proof_program: str
     training: tuple[Training, ...]
@@ -96,6 +98,11 @@ class Stack:
         """Whether an arch with GPUs must provide CUDA: something is compiled with it, or the framework does not bring it."""
         return self.horovod is not None or not self.framework.interface.brings_cuda
 
+    @property
+    def from_source(self) -> Mapping[str, str]:
+        """The packages that are compiled in the job, Horovod first, with their versions."""
+        return {**({"horovod": self.horovod} if self.horovod else {}), **dict(self.compiled)}
+
 
 def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
     """Read a parsed `stacks/<stack>.toml`.
@@ -106,7 +113,7 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
     faults = Faults(origin, data)
     top = Reader(data, faults)
     framework = top.table("framework", required=True).into(Framework)
-    horovod, proof = top.table("horovod"), top.table("proof")
+    horovod, compiled, proof = top.table("horovod"), top.table("compiled"), top.table("proof")
     training = (proof.table(name, required=True).into(Training, data=name) for name in ("mnist", "digits"))
     plugin = next((name for name in PLUGINS if name == proof.data.get("program")), None)
     if plugin:
@@ -116,6 +123,7 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
         Stack,
         framework=framework,
         horovod=horovod.get("version", Version) if "horovod" in data else None,
+        compiled=tuple((name, version) for name in COMPILABLE if (version := compiled.get(name, Version | None))),
         proof_program=proof.get("program", str if plugin else Program),
         training=tuple(training),
     )
@@ -128,6 +136,7 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
     if framework_of and not proof.has_fault("program") and not plugin and program not in framework_of.programs:
         proof.fault("program", f"`{program}` does not train {framework_of.title}: {_listed(framework_of.programs)}")
     horovod.done()
+    compiled.done()
     proof.done()
     faults.check(hint=f"edit `{origin}`")
     return stack

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from provision.model.check import Check, bad, good
 from provision.proof.reports import Run, format_peers, format_vector, list_values, to_vector
+from provision.wording import count
 
 AVERAGE_TOLERANCE = 1e-5
 """Relative: Horovod averages by multiplying a float32 sum by 1/size, which is off by a few units of 6e-8."""
@@ -81,6 +82,42 @@ def check_peers(run: Run) -> Check:
                 "the ranks do not agree on who takes part; see the check `ranks`, and look for reports of another run",
             )
     return good(name, f"allgather named the same {len(wanted)} processes on every rank")
+
+
+def check_mpi4py(run: Run) -> Check | None:
+    """mpi4py has the ranks of Horovod, and sums over them; None if no rank has it."""
+    finished = run.finished
+    if not any("mpi4py" in report.fields for report in finished):
+        return None
+    size = len(finished)
+    wanted = [size * (size + 1) / 2 * number for number in range(1, 9)]
+    for report in finished:
+        seen = report.part("mpi4py")
+        if not seen.fields:
+            return bad("mpi4py", f"other ranks have mpi4py, but {report} does not")
+        place = (seen.integer("rank"), seen.integer("size"))
+        if place != (report.integer("rank"), report.integer("size")):
+            return bad(
+                "mpi4py",
+                f"mpi4py sees rank {place[0]} of {place[1]}, Horovod in the same process {report}",
+                "mpi4py and Horovod are linked with different MPIs: see the check `linked MPI` of the inspection",
+            )
+        if seen.get("threads") is not True:
+            return bad(
+                "mpi4py",
+                f"MPI does not allow several threads on {report}, but Horovod has one that calls MPI beside mpi4py",
+                "load an MPI with `MPI_THREAD_MULTIPLE`, or take `mpi4py` out of `[compiled]` in the stack",
+            )
+        if to_vector(seen.get("sum")) != wanted:
+            total = to_vector(seen.get("sum"))
+            return bad(
+                "mpi4py",
+                f"expected mpi4py's sum over {size} ranks to be {format_vector(wanted)}, {report} got "
+                f"{'no vector' if total is None else format_vector(total)}",
+            )
+    first = sum(report.part("mpi4py").get("first") is True for report in finished)
+    orders = f"imported before Horovod by {count(first, 'rank')}, after it by {size - first}"
+    return good("mpi4py", f"has Horovod's {count(size, 'rank')}, its sum is exact; {orders}")
 
 
 def check_communication(run: Run) -> Check:

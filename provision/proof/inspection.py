@@ -50,7 +50,9 @@ def judge_inspection(
         seen = str(versions.get(name))
         checks.append(judged(f"version of {name}", seen.split("+")[0] == wanted, f"planned {wanted}, seen {seen}"))
     if expectation.horovod:
-        checks += [*_horovod(report, expectation, resolve), _mpi(mapped, expectation, resolve)]
+        checks += _horovod(report, expectation, resolve)
+    if expectation.mpi_libraries:
+        checks.append(_mpi(mapped, expectation, resolve))
     checks += [
         _outside(mapped, expectation, resolve),
         _links(links_out),
@@ -221,7 +223,7 @@ def _mpi(mapped: tuple[str, ...], expectation: Expectation, resolve: Callable[[s
         "linked MPI",
         seen and not others,
         f"planned {', '.join(sorted(planned))}, loaded {', '.join(seen) or 'none'}",
-        None if seen else "Horovod was built without MPI, or with a static MPI",
+        None if seen else "what is compiled was built without MPI, or with a static MPI",
     )
 
 

@@ -1,4 +1,4 @@
-"""Judges the compiled libraries of Horovod before the smoke test: what they need, where they search, for which CPU. Pure."""
+"""Judges the libraries that were compiled before the smoke test: what they need, where they search, for which CPU. Pure."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def judge_objects(
     features: Collection[str],
     known: Combinations,
 ) -> tuple[Check, ...]:
-    """One check for each question, over all extensions of Horovod.
+    """One check for each question, over everything that was compiled.
 
     `libraries`: the plan's libmpi. `allowed`: folders from which libraries may be loaded. `features`: of the CPU `target`.
     """

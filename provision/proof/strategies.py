@@ -148,16 +148,16 @@ _HOROVOD = ProofStrategy(
     packages=("tensorflow", "horovod"),
     numbers="thorough",
     words=lambda proof, gpus: f"{count(proof.processes, 'rank')}{gpus}",
-    checks=(*ONE_WORLD, processes.check_gpus, *BETWEEN_RANKS, training.check_weights, *LEARNED),
+    checks=(*ONE_WORLD, processes.check_gpus, *BETWEEN_RANKS, exchange.check_mpi4py, training.check_weights, *LEARNED),
 )
-_NUMBERS = (*ONE_WORLD, processes.check_gpus, check_numbers)
+_NUMBERS = (*ONE_WORLD, processes.check_gpus, exchange.check_mpi4py, check_numbers)
 
 STRATEGIES: Mapping[str, ProofStrategy] = {
     "horovod_keras": _HOROVOD,
     "horovod_graph": replace(
         _HOROVOD,
         checks=(
-            *(*ONE_WORLD, processes.check_gpus, *BETWEEN_RANKS),
+            *(*ONE_WORLD, processes.check_gpus, *BETWEEN_RANKS, exchange.check_mpi4py),
             *(training.check_restart, training.check_weights, *LEARNED),
         ),
     ),
@@ -167,7 +167,7 @@ STRATEGIES: Mapping[str, ProofStrategy] = {
         packages=("torch", "horovod"),
         numbers="thorough_torch",
         checks=(
-            *(*ONE_WORLD, processes.check_gpus, *BETWEEN_RANKS, training.check_broadcast),
+            *(*ONE_WORLD, processes.check_gpus, *BETWEEN_RANKS, exchange.check_mpi4py, training.check_broadcast),
             *(training.check_weights, training.check_restart, *LEARNED),
         ),
         hints={

@@ -1,9 +1,9 @@
 """A stack that is built in a second or two: small wheels and a small source package, made here, in place of TensorFlow.
 
 Real: the whole tool, its planner, executor, locks and store, virtualenv, uv, the bytecode, the program that inspects, and the
-compiler. "Horovod" is a small extension over MPI (`tiny_horovod/`), compiled with the wrapper of the site. Stand-ins: the
-packages, pip (`tiny_pip.py`), the MPI of sites without one (`tiny_mpi.c`), and the program that trains: `SINGLE` writes a good
-report, `tiny_train.py` trains for real on the ranks of a real MPI.
+compiler. "Horovod" and "mpi4py" are small extensions over MPI (`tiny_horovod/`, `tiny_mpi4py/`), compiled with the wrappers of
+the site. Stand-ins: the packages, pip (`tiny_pip.py`), the MPI of sites without one (`tiny_mpi.c`), and the program that trains:
+`SINGLE` writes a good report, `tiny_train.py` trains for real on the ranks of a real MPI.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from provision.model.layout import Layout
 from provision.model.lock import lock_header
 
 HERE = Path(__file__).parent
-HOROVODS = HERE / "tiny_horovod"
+SOURCES = {"horovod": HERE / "tiny_horovod", "mpi4py": HERE / "tiny_mpi4py"}
 MINOR = f"3.{sys.version_info[1]}"
 TAG = f"py3{sys.version_info[1]}"
-TENSORFLOW, HOROVOD, NUMPY, MPICH = "2.21.0", "0.1.0", "1.0", "5.0.2"
+TENSORFLOW, HOROVOD, MPI4PY, NUMPY, MPICH = "2.21.0", "0.1.0", "0.2.0", "1.0", "5.0.2"
 PATCH = """\
 Subject: a word of its start
 Applies-To: tensorflow>=1.15
@@ -49,7 +49,7 @@ Proved-By: the build of a site profile with the tiny stack
 +// How a process begins, and how it ends.
  #include <mpi.h>
 """
-# The wrapper of `tiny_mpi.c`, which lies in the prefix.
+# The wrappers of `tiny_mpi.c`, which are in the prefix.
 MPICXX = """\
 #!/bin/sh
 prefix=$(cd "$(dirname "$0")/.." && pwd)
@@ -67,6 +67,8 @@ package = "tensorflow-cpu"
 version = "{TENSORFLOW}"
 [horovod]
 version = "{HOROVOD}"
+[compiled]
+mpi4py = "{MPI4PY}"
 [environ]
 PYTHONNOUSERSITE = 1
 [proof]
@@ -203,7 +205,8 @@ def make_site(folder: Path) -> TinySite:
     subprocess.run(["gcc", *compiled], check=True)
     data = f"tinympi-{MPICH}.data"
     files = {f"{data}/data/lib/libmpi.so": library.read_bytes(), f"{data}/data/include/mpi.h": header}
-    make_wheel(wheels, "tinympi", MPICH, {**files, f"{data}/scripts/mpicxx": MPICXX})
+    scripts = {f"{data}/scripts/mpicxx": MPICXX, f"{data}/scripts/mpicc": MPICXX.replace("${CXX:-g++}", "${CC:-gcc}")}
+    make_wheel(wheels, "tinympi", MPICH, {**files, **scripts})
     make_wheel(wheels, "tinybuild", "1.0", {"tinybuild.py": ""})
     program = (HERE / "tiny_pip.py").read_text()
     version = f"99.{zlib.crc32(program.encode())}"  # virtualenv keeps what it unpacks by name and version
@@ -212,7 +215,12 @@ def make_site(folder: Path) -> TinySite:
     (folder / "old" / "pip" / "__main__.py").write_text(program)
     make_wheel(folder, "pip", version, {"pip/__init__.py": f'__version__ = "{version}"\n', "pip/__main__.py": program})
     site.store.shared.make(site.store.downloads.wheelhouse)
-    add_lock(site, "tiny", TAG, {**framework(site, "tensorflow_cpu", TENSORFLOW), **horovod(site, HOROVOD)})
+    add_lock(
+        site,
+        "tiny",
+        TAG,
+        {**framework(site, "tensorflow_cpu", TENSORFLOW), **sources(site, horovod=HOROVOD, mpi4py=MPI4PY)},
+    )
     add_lock(site, "tinympi", TAG, {"tinympi": MPICH})
     add_lock(site, "build", TAG, {"tinybuild": "1.0"})
     programs = folder / "programs"
@@ -238,17 +246,22 @@ def framework(site: TinySite, package: str, version: str) -> dict[str, str]:
     return {name: version, "numpy": NUMPY}
 
 
-def horovod(site: TinySite, version: str) -> dict[str, str]:
-    """The pin of a "Horovod", whose source package is made and fetched."""
-    sources = Path(site.store.layout.sources)
-    sources.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(sources / f"horovod-{version}.tar.gz", "w:gz") as tar:
-        files = {str(path.relative_to(HOROVODS)): path.read_bytes() for path in sorted(HOROVODS.rglob("*.*"))}
-        for name, content in {**files, "version": version.encode()}.items():
-            member = tarfile.TarInfo(f"horovod-{version}/{name}")
-            member.size = len(content)
-            tar.addfile(member, io.BytesIO(content))
-    return {"horovod": version}
+def sources(site: TinySite, **versions: str) -> dict[str, str]:
+    """The pins of packages that are compiled, whose source packages are made and fetched."""
+    into = Path(site.store.layout.sources)
+    into.mkdir(parents=True, exist_ok=True)
+    for package, version in versions.items():
+        with tarfile.open(into / f"{package}-{version}.tar.gz", "w:gz") as tar:
+            files = {
+                str(path.relative_to(folder)): path.read_bytes()
+                for folder in (HERE / "tiny_source", SOURCES[package])
+                for path in sorted(folder.rglob("*.*"))
+            }
+            for name, content in {**files, "name": package.encode(), "version": version.encode()}.items():
+                member = tarfile.TarInfo(f"{package}-{version}/{name}")
+                member.size = len(content)
+                tar.addfile(member, io.BytesIO(content))
+    return versions
 
 
 def add_lock(site: TinySite, name: str, tag: str, packages: Mapping[str, str]) -> None:
@@ -259,8 +272,8 @@ def add_lock(site: TinySite, name: str, tag: str, packages: Mapping[str, str]) -
     lines, files = [f"# Written for the tests.\n{lock_header(text)}"], []
     for package, version in packages.items():
         file = wheels / f"{package}-{version}-py3-none-any.whl"
-        if package == "horovod":
-            file = Path(site.store.layout.sources) / f"horovod-{version}.tar.gz"
+        if package in SOURCES:
+            file = Path(site.store.layout.sources) / f"{package}-{version}.tar.gz"
         else:
             files.append(file)
         digest = hashlib.sha256(file.read_bytes()).hexdigest()
@@ -282,7 +295,7 @@ def add_stack(site: TinySite, name: str, *tags: str) -> None:
     patches = site.folder / "config" / "patches" / f"horovod-{stack.horovod}"
     patches.mkdir(parents=True, exist_ok=True)
     (patches / "0001-start.patch").write_text(PATCH)
-    pins = {**framework(site, stack.framework.package, stack.framework.version), **horovod(site, stack.horovod)}
+    pins = {**framework(site, stack.framework.package, stack.framework.version), **sources(site, **stack.from_source)}
     for tag in tags:
         add_lock(site, name, tag, pins)
         add_lock(site, "build", tag, {"tinybuild": "1.0"})

@@ -1,4 +1,5 @@
-"""A stand-in for pip in environments of the tiny stack: `pip wheel` compiles `tiny_horovod` as Horovod's setup.py does.
+"""A stand-in for pip in environments of the tiny stack: `pip wheel` compiles `tiny_horovod` as Horovod's setup.py does, and
+`tiny_mpi4py` as that of mpi4py.
 
 What decides a build reaches it as it reaches Horovod: compiler, flags and version by the environment, wrapper and RUNPATH by
 CMake's toolchain file. An object that is newer than its source is not made again, as ninja has it.
@@ -7,15 +8,49 @@ CMake's toolchain file. An object that is newer than its source is not made agai
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import zipfile
 
 import tensorflow
 
+
+def make(into, package, version, files):
+    """A wheel of these files."""
+    info = "%s-%s.dist-info/" % (package, version)
+    files[info + "METADATA"] = "Metadata-Version: 2.1\nName: %s\nVersion: %s\n" % (package, version)
+    files[info + "WHEEL"] = "Wheel-Version: 1.0\nGenerator: tiny\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    files[info + "RECORD"] = "".join("%s,,\n" % name for name in sorted(list(files) + [info + "RECORD"]))
+    if not os.path.isdir(into):
+        os.makedirs(into)
+    with zipfile.ZipFile(os.path.join(into, "%s-%s-py3-none-any.whl" % (package, version)), "w") as wheel:
+        for name in sorted(files):
+            wheel.writestr(zipfile.ZipInfo(name), files[name])
+
+
+def python_files(package, version):
+    """The Python files of a package."""
+    found = {}
+    for place, _, names in os.walk(os.path.join(folder, package)):
+        for name in names:
+            path = os.path.join(place, name)
+            found[os.path.relpath(path, folder)] = open(path, "rb").read().replace(b"@VERSION@", version.encode())
+    return found
+
+
 if sys.argv[1] != "wheel":
     sys.exit("this pip can only compile: %s" % sys.argv)
 folder, into = sys.argv[-1], sys.argv[sys.argv.index("--wheel-dir") + 1]
+version = open(os.path.join(folder, "version")).read().strip()
+if os.path.exists(os.path.join(folder, "mpi4py")):
+    module = os.path.join(folder, "MPI.so")
+    flags = ["-shared", "-fPIC"] + shlex.split(os.environ["CFLAGS"]) + shlex.split(os.environ["LDFLAGS"])
+    subprocess.check_call([os.environ["MPICC"]] + flags + ["-o", module, os.path.join(folder, "src", "MPI.c")])
+    files = python_files("mpi4py", version)
+    files["mpi4py/MPI.so"] = open(module, "rb").read()
+    make(into, "mpi4py", version, files)
+    sys.exit()
 toolchain = open(os.environ["CMAKE_TOOLCHAIN_FILE"]).read()
 wrapper = re.search(r'MPI_CXX_COMPILER "([^"]+)"', toolchain).group(1)
 runpath = re.search(r'CMAKE_INSTALL_RPATH "([^"]*)"', toolchain).group(1).replace(";", ":")
@@ -42,17 +77,5 @@ files = {
     "horovod/metadata.json": json.dumps({"tensorflow": tensorflow.__version__}),
 }
 local = os.environ.get("HOROVOD_LOCAL_VERSION")
-version = open(os.path.join(folder, "version")).read().strip() + ("+" + local if local else "")
-for place, _, names in os.walk(os.path.join(folder, "horovod")):
-    for name in names:
-        path = os.path.join(place, name)
-        files[os.path.relpath(path, folder)] = open(path, "rb").read().replace(b"@VERSION@", version.encode())
-info = "horovod-%s.dist-info/" % version
-files[info + "METADATA"] = "Metadata-Version: 2.1\nName: horovod\nVersion: %s\n" % version
-files[info + "WHEEL"] = "Wheel-Version: 1.0\nGenerator: tiny\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-files[info + "RECORD"] = "".join("%s,,\n" % name for name in sorted(list(files) + [info + "RECORD"]))
-if not os.path.isdir(into):
-    os.makedirs(into)
-with zipfile.ZipFile(os.path.join(into, "horovod-%s-py3-none-any.whl" % version), "w") as wheel:
-    for name in sorted(files):
-        wheel.writestr(zipfile.ZipInfo(name), files[name])
+version += "+" + local if local else ""
+make(into, "horovod", version, {**files, **python_files("horovod", version)})

@@ -17,6 +17,7 @@ import sys
 import time
 import zipfile
 
+from horovod_rank import comes_first, import_mpi4py
 from rank import mpi_library_version, run
 
 SIDE, CELL, CLASSES = 28, 4, 10
@@ -85,6 +86,7 @@ def train(args, report):
     """From the imports to the finished report."""
     fields = report.fields
     tf, horovod = importlib.import_module("tensorflow"), importlib.import_module("horovod")
+    first = import_mpi4py() if comes_first(os.environ) else None
     import horovod.tensorflow as hvd
 
     fields["versions"] = {
@@ -97,6 +99,10 @@ def train(args, report):
     rank, size = hvd.rank(), hvd.size()
     fields.update(rank=rank, size=size, local_rank=hvd.local_rank(), local_size=hvd.local_size())
     fields["versions"]["mpi"] = mpi_library_version()
+    mpi = first or import_mpi4py()
+    if mpi:
+        fields["mpi4py"] = {"rank": mpi.rank(), "size": mpi.size(), "first": first is not None, "threads": True}
+        fields["mpi4py"]["sum"] = mpi.allreduce([float(number * (mpi.rank() + 1)) for number in range(1, 9)])
     fields["gpu"] = {"visible": 0, "used": None, "bus_id": None}
     fields["threads"] = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "NUM_INTRA_THREADS")}
 

@@ -16,7 +16,7 @@ from provision.backends.spack.routes import describe_routes
 from provision.backends.spack.shown_files import OWN
 from provision.backends.venv.wheelhouse import file_argv, not_fetched, source_name
 from provision.errors import PlanError, raise_faults
-from provision.horovod.wheel import Build, make_build
+from provision.horovod.wheel import Build, make_builds
 from provision.model.facts import Existing, Facts, SpackFacts
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.operation import (
@@ -42,7 +42,7 @@ class Steps:
     sources: Sources
     facts: Facts
     spack: SpackFacts
-    build: Build | None
+    builds: tuple[Build, ...]
     files: Mapping[str, str]
     layout: Layout
     environment: EnvironmentId
@@ -54,10 +54,10 @@ class Steps:
 
     def construction(self, existing: Existing, plan_text: str) -> Construction:
         """Everything that is made at the prefix."""
-        request, sources, build, spack = self.shown.request, self.sources, self.build, self.spack
+        request, sources, builds, spack = self.shown.request, self.sources, self.builds, self.spack
         missing = []
         if not spack.cache:
-            missing = not_fetched(request.locks, sources.horovod, fetched=existing.fetched, sources=existing.sources)
+            missing = not_fetched(request.locks, request.sources, fetched=existing.fetched, sources=existing.sources)
             missing += [] if PIP_WHEEL in existing.sources else [PIP_WHEEL]
         return Construction(
             python=f"{self.prefix}/bin/python",
@@ -65,13 +65,13 @@ class Steps:
             not_fetched=tuple(missing),
             prepend=(("PATH", f"{self.prefix}/bin"),),
             environ=(("VIRTUAL_ENV", self.prefix),),
-            mpi_libraries=(build.mpi_libraries or (f"{self.prefix}/lib/libmpi.so",)) if build else (),
+            mpi_libraries=(builds[0].mpi_libraries or (f"{self.prefix}/lib/libmpi.so",)) if builds else (),
             allowed=(str(self.layout.spack_store),),
             proved=(self.cache_row(),),
             notes=describe_routes(
                 len(sources.built),
                 cores=self.facts.cores,
-                compiles=build is not None,
+                compiles=bool(builds),
                 cache=spack.cache,
                 took_s=spack.took_s,
             ),
@@ -79,14 +79,14 @@ class Steps:
 
     def rows(self, plan_text: str) -> Iterator[Row]:
         """The environment written, solved, installed, and joined to one folder."""
-        spack, build, sources = self.spack, self.build, self.sources
+        spack, builds, sources = self.spack, self.builds, self.sources
         yield Row(
             name="create",
             title=f"Spack environment for {self.shown.target}",
             reason=f"Spack {spack.version} {spack.commit[:7]}",
             operations=tuple(WriteFile(path=path, text=text) for path, text in self.written(plan_text).items()),
         )
-        if build and self.facts.mpi and sources.mpi_lock is None:
+        if builds and self.facts.mpi and sources.mpi_lock is None:
             request, arch = self.shown.request, self.shown.request.arch
             shape = proof_shape(request.site, arch, request.stack)
             tried = TryMpi(
@@ -109,8 +109,8 @@ class Steps:
             reason="spack.lock has every package with its hash",
             operations=(self.run("concretize", "-f"), self.check),
         )
-        packages = "py-tensorflow and py-horovod" if build else "py-tensorflow"
-        wheels = sum(len(lock.pins) for lock in sources.locks.values()) - (1 if build else 0)
+        packages = " and ".join(name for name in sources.built if name != "py-pip")
+        wheels = sum(len(lock.pins) for lock in sources.locks.values()) - len(builds)
         install = self.run("install", "--only-concrete", "--fail-fast", "--no-check-signature")
         if spack.cache:
             install = replace(install, argv=(*install.argv, "--cache-only"))
@@ -172,27 +172,26 @@ class Steps:
         caches = (given, str(program.build_cache(self.layout))) if self.spack.cache.startswith("file://") else ()
         return CheckSpackLock(
             path=f"{self.prefix}/spack.lock",
-            root_spec=self.sources.root_spec,
+            root_specs=self.sources.root_specs,
             targets=tuple((name, target_of(name, target)) for name in self.sources.built),
             externals=tuple((external.name, external.prefix, external.target) for external in self.shown.externals),
             caches=caches,
         )
 
     def fetch(self) -> Iterator[Operation]:
-        """All wheels to the wheelhouse, and the two sources to the mirror, unless they are there."""
-        request, layout, horovod = self.shown.request, self.layout, self.sources.horovod
+        """All wheels to the wheelhouse, and the sources to the mirror, unless they are there."""
+        request, layout = self.shown.request, self.layout
         for lock in request.locks:
             yield FetchLock(
                 path=lock.path,
                 sha256=lock.sha256,
-                requirements=lock.without("horovod"),
+                requirements=lock.without(*request.stack.from_source),
                 minor=request.minor,
                 target=self.shown.target,
             )
         pins = [(PIP_WHEEL, "pip", f"pip=={PIP_VERSION} --hash=sha256:{PIP_SHA256}\n", PIP_SHA256, "")]
-        if horovod:
-            sha256 = horovod.hashes[0].removeprefix("sha256:")
-            pins.append((source_name(horovod), "horovod", horovod.text, sha256, ".tar.gz"))
+        for pin in request.sources:
+            pins.append((source_name(pin), pin.name, pin.text, pin.hashes[0].removeprefix("sha256:"), ".tar.gz"))
         for file, name, text, sha256, extension in pins:
             folder = layout.build(self.environment) / f"source-{name}"
             requirements, files = str(folder / "requirements.txt"), str(folder / "files")
@@ -220,7 +219,7 @@ def draft(request: Request, facts: Facts, target: str) -> Draft:
         raise PlanError("the probes did not find Spack, and gave no reason")
     long = program.long_store_fault(Layout(PurePosixPath(request.site.root)))
     raise_faults([long] if long else [])
-    build = make_build(request, facts, facts.gpu if request.arch.gpu else None, target)
+    builds = make_builds(request, facts, facts.gpu if request.arch.gpu else None, target)
     sources = sources_of(request)
     shown = SpackEnvironment(
         request=request, target=target, externals=externals_here(request, facts, target), sources=sources
@@ -234,7 +233,7 @@ def draft(request: Request, facts: Facts, target: str) -> Draft:
             sources=sources,
             facts=facts,
             spack=spack,
-            build=build,
+            builds=builds,
             files=files,
             layout=layout,
             environment=environment,
@@ -246,4 +245,4 @@ def draft(request: Request, facts: Facts, target: str) -> Draft:
         "spack packages": f"generated, sha256 {digest(packages)}",
         "spack.yaml": f"sha256 {digest({'spack.yaml': yaml})}",
     }
-    return draft_of(request, target, build, construct, own=own)
+    return draft_of(request, target, builds, construct, own=own)

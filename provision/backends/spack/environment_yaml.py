@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import PurePosixPath
 
 from provision.backends.spack.externals import UNKNOWN_PREFIX, External
 from provision.backends.spack.repository import Sources
 from provision.backends.spack.scalar import scalar
+from provision.knowledge.compilable import COMPILABLE
 from provision.knowledge.targets import family_of
 from provision.model.request import Request
 
@@ -53,7 +55,7 @@ def write_yaml(environment: SpackEnvironment, repository: str) -> str:
     lines = [
         *environment.head,
         *_how_to_use(environment, repository),
-        *solved_lines(sources.root_spec, why="an installed package of another environment must not decide a version"),
+        *solved_lines(*sources.root_specs, why="an installed package of another environment must not decide a version"),
         "  repos::                           # only the generated packages; the two colons leave out Spack's own",
         f"    provision: {scalar(repository)}",
         "  view:",
@@ -71,12 +73,12 @@ def write_yaml(environment: SpackEnvironment, repository: str) -> str:
     return "\n".join([*lines, *external_lines(environment.externals)]) + "\n"
 
 
-def solved_lines(root_spec: str, why: str = "") -> list[str]:
+def solved_lines(*root_specs: str, why: str = "") -> list[str]:
     """What is solved, and how; `why` nothing that is installed is used again."""
     return [
         "spack:",
         "  specs:",
-        f"  - {scalar(root_spec)}",
+        *(f"  - {scalar(spec)}" for spec in root_specs),
         "  concretizer:",
         "    unify: true",
         f"    reuse: false{f'                    # {why}' if why else ''}",
@@ -88,7 +90,9 @@ def solved_lines(root_spec: str, why: str = "") -> list[str]:
 def _how_to_use(environment: SpackEnvironment, repository: str) -> list[str]:
     if not any(external.prefix.startswith(UNKNOWN_PREFIX) for external in environment.externals):
         return []
-    sources = repository.replace("$env/", "") + "/sources.txt"
+    lock = PurePosixPath(environment.request.lock.path).name
+    sources = f"{repository.replace('$env/', '')}/sources/{lock}"
+    sources_only = ",".join(("horovod", *COMPILABLE))
     modules = environment.request.arch.modules
     load = f"module load {' '.join(modules)}" if modules else "log in"
     return [
@@ -96,7 +100,7 @@ def _how_to_use(environment: SpackEnvironment, repository: str) -> list[str]:
         "# The profile names the site's modules but not their folders. On a machine of the site, the command above writes this",
         f"# file with the folders. By hand: `{load}`, and replace each /PREFIX-OF-NAME by the folder",
         '# above the `bin` of NAME, such as `dirname "$(dirname "$(command -v mpicxx)")"`. Then, with Spack 1.0 or newer:',
-        f"#     python3 -m pip download --no-deps --no-binary horovod -d sources -r {sources}",
+        f"#     python3 -m pip download --no-deps --no-binary {sources_only} -d sources -r {sources}",
         '#     export PROVISION_SOURCES="$PWD/sources"',
         "#     spack -e . concretize && spack -e . install",
     ]

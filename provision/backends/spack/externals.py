@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 
 from provision.errors import Fault, raise_faults
 from provision.horovod.flags import gpu_environ
+from provision.horovod.kits import c_wrapper
 from provision.horovod.wheel import site_environ
 from provision.knowledge.targets import family_of, flags_for
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts, Place
@@ -92,7 +93,7 @@ def _externals(request: Request, facts: Facts, target: str, comments: Mapping[st
         comment=comments["python"],
         attributes=(("executable", python.executable),),
     )
-    if request.stack.horovod is None or compiler is None:
+    if not request.stack.from_source or compiler is None:
         yield replace(UNUSED_COMPILER, target=family)
         return
     gpu = gpu if request.arch.gpu else None
@@ -121,7 +122,7 @@ def _externals(request: Request, facts: Facts, target: str, comments: Mapping[st
             prefix=_above(mpi.cxx),
             target=target,
             comment=comments["mpi"],
-            compilers=(("cxx", mpi.cxx),),
+            compilers=(*((("c", mpi.cc),) if mpi.cc else ()), ("cxx", mpi.cxx)),
             attributes=(("libraries", ":".join(mpi.libraries)),),
         )
     if gpu:
@@ -186,6 +187,7 @@ def externals_of_profile(request: Request) -> tuple[External, ...]:
             family=arch.mpi.family,
             version=version[arch.mpi.family],
             cxx=f"{mpi}/bin/{arch.mpi.cxx}",
+            cc=c_wrapper(f"{mpi}/bin/{arch.mpi.cxx}"),
             show="",
             libraries=(f"{mpi}/lib/libmpi.so",),
         ),

@@ -59,8 +59,8 @@ def _faults(
     exists: Callable[[str], bool],
 ) -> Iterator[tuple[str, ...]]:
     """The message of each fault, with its evidence."""
-    if roots != [expected.root_spec]:
-        asked = f"spack.yaml asks for: {expected.root_spec}"
+    if sorted(roots) != sorted(expected.root_specs):
+        asked = f"spack.yaml asks for: {', '.join(expected.root_specs)}"
         yield "the lock does not belong to this spack.yaml", asked, f"the lock has: {', '.join(roots)}"
     externals = {name: (prefix, target) for name, prefix, target in expected.externals}
     for name, node in sorted(nodes.items()):

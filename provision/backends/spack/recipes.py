@@ -46,7 +46,7 @@ import os
 
 from spack.package import *
 
-# A folder with the files of `sources.txt`, for a Spack that has no mirror with them.
+# A folder with the files that `sources/` names, for a Spack that has no mirror with them.
 SOURCES = os.environ.get("PROVISION_SOURCES", "/PROVISION_SOURCES-is-not-set")
 
 
@@ -74,7 +74,7 @@ from spack.package import *
 
 
 class PyTensorflow(Package):
-    """TensorFlow with all packages of a lock, in a virtual environment of the site's Python."""
+    """TensorFlow with all packages of a lock, in a virtual environment of the site's Python, which compiles others."""
 
     homepage = "https://www.tensorflow.org"
     has_code = False
@@ -90,13 +90,13 @@ class PyTensorflow(Package):
     depends_on("py-pip", type="build")
 {locks}
     def read_lock(self, name, sha256):
-        """The packages of a lock without Horovod, which is not installed but compiled."""
+        """The packages of a lock without those that are not installed but compiled."""
         path = os.path.normpath(join_path(self.package_dir, "..", "..", "locks", name))
         with open(path, "rb") as file:
             content = file.read()
         if hashlib.sha256(content).hexdigest() != sha256:
             raise InstallError(f"{{path}} is not the file that this package was written with")
-        return re.sub(r"^horovod[=[].*\\n(?:[ \\t]+.*\\n)*", "", content.decode(), flags=re.MULTILINE)
+        return re.sub(r"^(?:{compiled})[=[].*\\n(?:[ \\t]+.*\\n)*", "", content.decode(), flags=re.MULTILINE)
 
     def install(self, spec, prefix):
         requirements = join_path(self.stage.path, "requirements.txt")
@@ -111,6 +111,37 @@ class PyTensorflow(Package):
         options = ("--require-hashes", "--no-deps", "--no-compile", "--no-input", "--disable-pip-version-check")
         python(pip, "install", *options, *source, "-r", requirements)
         # Without bytecode every rank compiles at every start, and cannot keep the result.
+        python("-m", "compileall", "-q", "-j", str(make_jobs), join_path(prefix, "lib"))
+
+    def compile(self, package, tools, environ):
+        """Install a package from its source, compiled in this environment with the tools of a lock and these variables."""
+        stage, prefix = package.stage.path, package.prefix
+        python = Executable(join_path(self.prefix.bin, "python"))
+        pip = join_path(package.spec["py-pip"].prefix, "{wheel}", "pip")
+        options = ("--no-input", "--disable-pip-version-check", "--no-cache-dir")
+        wheelhouse = os.environ.get("PROVISION_WHEELHOUSE")
+        source = ("--no-index", "--find-links", wheelhouse) if wheelhouse else ()
+
+        # CMake and others, as locked, in an environment of their own.
+        python("-m", "venv", "--without-pip", join_path(stage, "tools"))
+        build = join_path(stage, "build.txt")
+        with open(build, "w", encoding="utf-8") as file:
+            file.write(self.read_lock(*tools))
+        Executable(join_path(stage, "tools", "bin", "python"))(
+            pip, "install", "--require-hashes", "--no-deps", *options, *source, "-r", build
+        )
+        os.environ.update(
+            environ,
+            CMAKE_BUILD_PARALLEL_LEVEL=str(make_jobs),
+            # If MAKEFLAGS is set, Horovod's setup.py leaves the number of jobs to CMake, and CMake reads the variable above.
+            MAKEFLAGS=f"-j{{make_jobs}}",
+            PATH=os.pathsep.join((join_path(stage, "tools", "bin"), self.prefix.bin, os.environ["PATH"])),
+        )
+        wheels = join_path(stage, "wheel")
+        flags = ("--verbose", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", wheels)
+        python(pip, "wheel", *options, *flags, package.stage.source_path)
+        (wheel,) = find(wheels, "*.whl")
+        python(pip, "install", *options, "--no-index", "--no-deps", "--no-compile", f"--prefix={{prefix}}", wheel)
         python("-m", "compileall", "-q", "-j", str(make_jobs), join_path(prefix, "lib"))
 '''
 
@@ -127,11 +158,11 @@ LOCK = """\
 {files}        }}
 """
 
-HOROVOD_VERSION = """\
+VERSION = """\
     version(
         "{version}",
         sha256="{sha256}",
-        url=f"file://{{SOURCES}}/horovod-{version}.tar.gz",
+        url=f"file://{{SOURCES}}/{file}",
     )
 """
 
@@ -147,7 +178,7 @@ import os
 
 from spack.package import *
 
-# A folder with the files of `sources.txt`, for a Spack that has no mirror with them.
+# A folder with the files that `sources/` names, for a Spack that has no mirror with them.
 SOURCES = os.environ.get("PROVISION_SOURCES", "/PROVISION_SOURCES-is-not-set")
 
 
@@ -184,20 +215,6 @@ class PyHorovod(Package):
 
     def install(self, spec, prefix):
         tensorflow, stage = spec["py-tensorflow"].prefix, self.stage.path
-        python = Executable(join_path(tensorflow.bin, "python"))
-        pip = join_path(spec["py-pip"].prefix, "{wheel}", "pip")
-        options = ("--no-input", "--disable-pip-version-check", "--no-cache-dir")
-        wheelhouse = os.environ.get("PROVISION_WHEELHOUSE")
-        source = ("--no-index", "--find-links", wheelhouse) if wheelhouse else ()
-
-        # CMake and ninja, as locked, in an environment of their own.
-        tools = join_path(stage, "tools")
-        python("-m", "venv", "--without-pip", tools)
-        build = join_path(stage, "build.txt")
-        self.write(build, spec["py-tensorflow"].package.read_lock(*self.tools()))
-        Executable(join_path(tools, "bin", "python"))(
-            pip, "install", "--require-hashes", "--no-deps", *options, *source, "-r", build
-        )
         cmake = join_path(stage, "cmake")
         self.write(cmake, self.cmake)
         set_executable(cmake)
@@ -221,27 +238,61 @@ class PyHorovod(Package):
         runpath = ";".join(dict.fromkeys(folders)).replace("$", "\\\\$")
         self.write(toolchain, self.toolchain().replace("@MPICXX@", mpicxx).replace("@RUNPATH@", runpath))
 
-        os.environ.update(self.switches)
-        if spec.patches:
-            os.environ["HOROVOD_LOCAL_VERSION"] = f"provision.{{len(spec.patches)}}"
-        os.environ.update(
+        environ = dict(
+            self.switches,
             CXX=spec["site-compiler"].extra_attributes["compilers"]["cxx"],
             HOROVOD_CMAKE=cmake,
             CMAKE_GENERATOR="Ninja",
             CMAKE_TOOLCHAIN_FILE=toolchain,
-            CMAKE_BUILD_PARALLEL_LEVEL=str(make_jobs),
-            # If MAKEFLAGS is set, Horovod's setup.py leaves the number of jobs to CMake, and CMake reads the variable above.
-            MAKEFLAGS=f"-j{{make_jobs}}",
-            PATH=os.pathsep.join((join_path(tools, "bin"), tensorflow.bin, os.environ["PATH"])),
         )
-        wheels = join_path(stage, "wheel")
-        flags = ("--verbose", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", wheels)
-        python(pip, "wheel", *options, *flags, self.stage.source_path)
-        (wheel,) = find(wheels, "horovod-*.whl")
-        python(pip, "install", *options, "--no-index", "--no-deps", "--no-compile", f"--prefix={{prefix}}", wheel)
-        python("-m", "compileall", "-q", "-j", str(make_jobs), join_path(prefix, "lib"))
+        if spec.patches:
+            environ["HOROVOD_LOCAL_VERSION"] = f"provision.{{len(spec.patches)}}"
+        spec["py-tensorflow"].package.compile(self, self.tools(), environ)
 
     def write(self, path, text):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
+'''
+
+# A package that the wrapper for C compiles and links.
+PY_WITH_WRAPPER = '''\
+import os
+
+from spack.package import *
+
+# A folder with the files that `sources/` names, for a Spack that has no mirror with them.
+SOURCES = os.environ.get("PROVISION_SOURCES", "/PROVISION_SOURCES-is-not-set")
+
+
+class {title}(Package):
+    """{name}, compiled against MPI from its source package."""
+
+{versions}
+    variant("mpi", default="site", values=("site", "wheel"), description="the site's MPI, or one from a wheel of the lock")
+
+    depends_on("site-compiler", type="build")
+    depends_on("py-pip", type="build")
+    with default_args(type=("build", "link", "run")):
+        depends_on("python")
+        depends_on("py-tensorflow")
+        depends_on("mpi", when="mpi=site")
+
+{tools}    def install(self, spec, prefix):
+        tensorflow, stage = spec["py-tensorflow"].prefix, self.stage.path
+        mpicc, folders = join_path(tensorflow.bin, "mpicc"), [tensorflow.lib]
+        if "mpi" in spec:
+            mpicc = spec["mpi"].extra_attributes["compilers"]["c"]
+            folders = [os.path.dirname(path) for path in spec["mpi"].extra_attributes["libraries"].split(":")]
+        options = join_path(stage, "link.txt")
+        with open(options, "w", encoding="utf-8") as file:
+            file.writelines(f'-rpath="{{folder}}"\\n' for folder in dict.fromkeys(folders))
+        minor = spec["python"].version.up_to(2)
+        environ = {{name: text.replace("{{mpicc}}", mpicc) for name, text in {environ}.items()}}
+        environ.update(
+            CFLAGS=os.environ.get("HOROVOD_BUILD_ARCH_FLAGS", "") + " {quick}",
+            LDFLAGS=f"'-Wl,@{{options}}'",
+            # Build tools such as Cython are imported, not started.
+            PYTHONPATH=join_path(stage, "tools", "lib", f"python{{minor}}", "site-packages"),
+        )
+        spec["py-tensorflow"].package.compile(self, self.tools(), environ)
 '''

@@ -21,6 +21,7 @@ Source of the facts: Spack 1.2.0.dev0 (commit 9cf6633), `solver/asp.py`, `compil
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -28,17 +29,21 @@ from pathlib import PurePosixPath
 from provision.backends.spack.pip_wheel import PIP_SHA256, PIP_VERSION, PIP_WHEEL, refuse_old_python
 from provision.backends.spack.recipes import (
     EXTERNAL,
-    HOROVOD_VERSION,
     LOCK,
     NEVER_BUILT,
     PY_HOROVOD,
     PY_PIP,
     PY_TENSORFLOW,
+    PY_WITH_WRAPPER,
     TOOLS,
+    VERSION,
 )
+from provision.backends.venv.wheelhouse import source_name
 from provision.errors import PlanError
 from provision.horovod import flags
+from provision.horovod.kits import QUICK
 from provision.horovod.patches import select_patches
+from provision.knowledge.compilable import COMPILABLE
 from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.model.lock import Lock, Pin
 from provision.model.patch import Patch
@@ -62,6 +67,7 @@ class Sources:
     mpi_lock: Lock | None
     tools: Lock | None
     horovod: Pin | None
+    compiled: tuple[Pin, ...]
     patches: tuple[Patch, ...]
     gpu: bool
 
@@ -76,18 +82,21 @@ class Sources:
         return "-with-".join(name.removesuffix(".txt") for name in self.locks)
 
     @property
-    def root_spec(self) -> str:
-        """The package that the environment is made for."""
-        return f"py-horovod@{self.horovod.version}" if self.horovod else f"py-tensorflow@{self.framework.version}"
+    def root_specs(self) -> tuple[str, ...]:
+        """The packages that the environment is made for: what is compiled, or else the framework."""
+        pins = (*((self.horovod,) if self.horovod else ()), *self.compiled)
+        return tuple(f"py-{pin.name}@{pin.version}" for pin in pins) or (f"py-tensorflow@{self.framework.version}",)
 
     @property
     def built(self) -> dict[str, tuple[str, ...]]:
         """The packages that are built, and what spack.yaml requires of each apart from its target."""
-        horovod = (*(["+cuda"] if self.gpu else []), *(["mpi=wheel"] if self.mpi_lock else []))
+        mpi = ("mpi=wheel",) if self.mpi_lock else ()
+        horovod = (*(["+cuda"] if self.gpu else []), *mpi)
         return {
             "py-pip": (),
             "py-tensorflow": (f"lock={self.variant}",),
             **({"py-horovod": horovod} if self.horovod else {}),
+            **{f"py-{pin.name}": mpi for pin in self.compiled},
         }
 
 
@@ -121,8 +130,9 @@ def sources_of(request: Request) -> Sources:
         framework=framework,
         lock=request.lock,
         mpi_lock=request.mpi_lock,
-        tools=request.build_lock if stack.horovod else None,
-        horovod=request.pinned("horovod", stack.horovod) if stack.horovod else None,
+        tools=request.build_lock,
+        horovod=request.source("horovod", stack.horovod) if stack.horovod else None,
+        compiled=tuple(request.source(name, version) for name, version in stack.compiled),
         patches=select_patches(request.patches, framework.version, gpu=gpu) if stack.horovod else (),
         gpu=gpu,
     )
@@ -130,16 +140,19 @@ def sources_of(request: Request) -> Sources:
 
 def repository_files(environments: Sequence[Sources]) -> dict[str, str]:
     """The files of the repository that serves these environments: their paths below its folder, and their texts."""
-    compiled = [sources for sources in environments if sources.horovod]
+    compiled = [sources for sources in environments if sources.tools]
     locks = {name: lock for sources in environments for name, lock in sources.locks.items()}
     locks |= {_file(sources.tools): sources.tools for sources in compiled if sources.tools}
     packages = {"py-pip": PY_PIP.format(version=PIP_VERSION, sha256=PIP_SHA256, wheel=PIP_WHEEL)}
     packages |= {"py-tensorflow": _tensorflow(environments)}
-    packages |= {"py-horovod": _horovod(compiled)} if compiled else {}
+    horovods = [sources for sources in compiled if sources.horovod]
+    packages |= {"py-horovod": _horovod(horovods)} if horovods else {}
+    with_wrapper = sorted({pin.name for sources in compiled for pin in sources.compiled})
+    packages |= {f"py-{name}": _with_wrapper(name, compiled) for name in with_wrapper}
     packages |= {name: _external(name) for name in NEVER_BUILT}
     return {
         "repo.yaml": f"{HEAD}repo:\n  namespace: {NAMESPACE}\n  api: v2.0\n",
-        "sources.txt": _downloads(compiled),
+        **{f"sources/{_file(sources.lock)}": _downloads(sources) for sources in environments},
         **{f"locks/{name}": lock.text for name, lock in sorted(locks.items())},
         **{
             f"packages/py_horovod/patches/{patch.name}": patch.text for sources in compiled for patch in sources.patches
@@ -164,10 +177,10 @@ def _sorted(lines: Iterable[str]) -> str:
     return "".join(sorted(set(lines)))
 
 
-def _downloads(compiled: Sequence[Sources]) -> str:
-    """What Spack itself fetches, as text for pip: pip's wheel, and Horovod's source package."""
+def _downloads(sources: Sources) -> str:
+    """What Spack itself fetches for an environment, as text for pip: pip's wheel, and the sources of what is compiled."""
     pip = f"pip=={PIP_VERSION} --hash=sha256:{PIP_SHA256}\n"
-    return pip + _sorted(sources.horovod.text for sources in compiled if sources.horovod)
+    return pip + _sorted(pin.text for pin in (sources.horovod, *sources.compiled) if pin)
 
 
 def _tensorflow(environments: Sequence[Sources]) -> str:
@@ -177,6 +190,7 @@ def _tensorflow(environments: Sequence[Sources]) -> str:
         default=max(by_lock),
         values="".join(f'            "{lock}",\n' for lock in sorted(by_lock)),
         locks="".join(_lock(lock, sources) for lock, sources in sorted(by_lock.items())),
+        compiled="|".join(("horovod", *COMPILABLE)),
         wheel=PIP_WHEEL,
     )
 
@@ -186,28 +200,46 @@ def _lock(name: str, sources: Sources) -> str:
     return LOCK.format(lock=name, version=sources.framework.version, minor=sources.minor, files=files)
 
 
+def _with_wrapper(name: str, compiled: Sequence[Sources]) -> str:
+    using = [sources for sources in compiled if name in {pin.name for pin in sources.compiled}]
+    pins = (pin for sources in using for pin in sources.compiled if pin.name == name)
+    return PY_WITH_WRAPPER.format(
+        name=name,
+        title=_class_of(f"py-{name}"),
+        versions=_sorted(map(_version, pins)),
+        tools=_tools(using),
+        environ=json.dumps(COMPILABLE[name].environ),
+        quick=QUICK,
+    )
+
+
+def _tools(compiled: Sequence[Sources]) -> str:
+    """The lock of the build tools for each Python."""
+    tools = {sources.minor: sources.tools for sources in compiled if sources.tools}
+    return "".join(
+        TOOLS.format(minor=minor, name=_file(lock), sha256=lock.sha256) for minor, lock in sorted(tools.items())
+    )
+
+
 def _horovod(compiled: Sequence[Sources]) -> str:
     patches = {patch.name: patch for sources in compiled for patch in sources.patches}
-    tools = {sources.minor: sources.tools for sources in compiled if sources.tools}
     environ = flags.build_environ(cxx="", arch_flags="")
     switches = {name: value for name, value in environ.items() if name not in ("CXX", "HOROVOD_BUILD_ARCH_FLAGS")}
     toolchains = {gpu: flags.toolchain_file("@MPICXX@", ("@RUNPATH@",), gpu=gpu) for gpu in (False, True)}
     return PY_HOROVOD.format(
-        versions=_sorted(_horovod_version(sources.horovod) for sources in compiled if sources.horovod),
+        versions=_sorted(_version(sources.horovod) for sources in compiled if sources.horovod),
         patches="".join(_patch(patch, compiled) for _, patch in sorted(patches.items())),
         switches="".join(f'        "{name}": "{value}",\n' for name, value in sorted(switches.items())),
         cmake=flags.CMAKE_WRAPPER,
         toolchain=toolchains[False],
         cuda_toolchain=toolchains[True],
-        tools="".join(
-            TOOLS.format(minor=minor, name=_file(lock), sha256=lock.sha256) for minor, lock in sorted(tools.items())
-        ),
-        wheel=PIP_WHEEL,
+        tools=_tools(compiled),
     )
 
 
-def _horovod_version(source: Pin) -> str:
-    return HOROVOD_VERSION.format(version=source.version, sha256=source.hashes[0].removeprefix("sha256:"))
+def _version(source: Pin) -> str:
+    sha256 = source.hashes[0].removeprefix("sha256:")
+    return VERSION.format(version=source.version, sha256=sha256, file=source_name(source))
 
 
 def _patch(patch: Patch, compiled: Sequence[Sources]) -> str:
@@ -220,7 +252,11 @@ def _patch(patch: Patch, compiled: Sequence[Sources]) -> str:
     return f'    patch("patches/{patch.name}"{when})  # {patch.subject}\n'
 
 
+def _class_of(name: str) -> str:
+    """Spack's name of a package's class."""
+    return "".join(word.capitalize() for word in name.split("-"))
+
+
 def _external(name: str) -> str:
     """A package that is never built: it only says what Spack must know of an external."""
-    words = "".join(word.capitalize() for word in name.split("-"))
-    return EXTERNAL.format(name=words, extra=NEVER_BUILT[name])
+    return EXTERNAL.format(name=_class_of(name), extra=NEVER_BUILT[name])

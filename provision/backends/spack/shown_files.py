@@ -9,7 +9,7 @@ from provision.backends.spack.externals import External, externals_here, externa
 from provision.backends.spack.repository import REPOSITORY, repository_files, sources_of
 from provision.backends.spack.source_route import source_yaml
 from provision.errors import raise_faults
-from provision.horovod.wheel import make_build
+from provision.horovod.wheel import make_builds
 from provision.model.facts import Facts
 from provision.model.request import Request
 
@@ -35,7 +35,7 @@ def shown_here(request: Request, facts: Facts, route: str = "wheels") -> SpackEn
     raise_faults(facts.faults)
     target = facts.target_of(request.arch.target)
     # What it raises: there is no compiler or MPI.
-    make_build(request, facts, facts.gpu if request.arch.gpu else None, target)
+    make_builds(request, facts, facts.gpu if request.arch.gpu else None, target)
     return _shown(request, target, externals_here(request, facts, target), route)
 
 

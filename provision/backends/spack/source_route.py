@@ -39,7 +39,11 @@ def root_spec(request: Request) -> str:
 
 def _minor(request: Request, name: str) -> str | None:
     pin = request.lock.pin(name)
-    return ".".join(pin.version.split(".")[:2]) if pin else None
+    return _first_two(pin.version) if pin else None
+
+
+def _first_two(version: str) -> str:
+    return ".".join(version.split(".")[:2])
 
 
 def source_yaml(environment: SpackEnvironment) -> str:
@@ -56,7 +60,9 @@ def source_yaml(environment: SpackEnvironment) -> str:
         "# Spack's own recipes compile about 155 packages, TensorFlow among them: with bazel, a JDK, LLVM and Rust. That needs",
         "# hours, network on the node that builds or a whole mirror, and 50 GB. With Spack 1.0 or newer:",
         "#     spack -e . concretize && spack -e . install",
-        *solved_lines(root_spec(request)),
+        *solved_lines(
+            root_spec(request), *(f"py-{name}@{_first_two(version)}" for name, version in request.stack.compiled)
+        ),
         "  config:",
         "    deprecated: true                # all versions of py-horovod are marked so, for CVE-2024-10190",
         "  view: false",

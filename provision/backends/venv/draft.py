@@ -9,7 +9,7 @@ from provision.backends.backend import Construction, Draft, draft_of
 from provision.backends.venv.recipe import Recipe, rows
 from provision.backends.venv.wheelhouse import not_fetched
 from provision.errors import Fault, raise_faults
-from provision.horovod.wheel import Build, make_build, site_environ
+from provision.horovod.wheel import Build, make_builds, site_environ
 from provision.knowledge.versions import release
 from provision.model.facts import Existing, Facts
 from provision.model.layout import EnvironmentId, Layout
@@ -24,35 +24,34 @@ def draft(request: Request, facts: Facts, target: str) -> Draft:
     """
     _refuse_old_pip(facts)
     request.pinned(request.stack.framework.package, request.stack.framework.version)
-    build = make_build(request, facts, facts.gpu if request.arch.gpu else None, target)
+    builds = make_builds(request, facts, facts.gpu if request.arch.gpu else None, target)
     assigned = " ".join(f"{name}={shlex.quote(value)}" for name, value in site_environ(request).items())
     return draft_of(
         request,
         target,
-        build,
-        partial(_construct, request, facts, build),
-        own={"build environment": assigned} if build and assigned else {},
-        abi_key=build.key if build else None,
+        builds,
+        partial(_construct, request, facts, builds),
+        own={"build environment": assigned} if builds and assigned else {},
+        wheels={build.name: build.key for build in builds},
     )
 
 
 def _construct(
     request: Request,
     facts: Facts,
-    build: Build | None,
+    builds: tuple[Build, ...],
     layout: Layout,
     environment: EnvironmentId,
     existing: Existing,
     plan_text: str,
 ) -> Construction:
     """The steps that make it at its prefix; the packages come from the wheelhouse if it has all of them."""
-    missing = not_fetched(
-        request.locks, build.source if build else None, fetched=existing.fetched, sources=existing.sources
-    )
+    sources = [build.source for build in builds]
+    missing = not_fetched(request.locks, sources, fetched=existing.fetched, sources=existing.sources)
     recipe = Recipe(
         request=request,
         facts=facts,
-        horovod=build,
+        builds=builds,
         layout=layout,
         environment=environment,
         wheelhouse=None if missing else str(layout.wheelhouse),
@@ -64,7 +63,7 @@ def _construct(
         not_fetched=tuple(missing),
         prepend=(("PATH", f"{prefix}/bin"),),
         environ=(("VIRTUAL_ENV", prefix),),
-        mpi_libraries=(build.mpi_libraries or (f"{prefix}/lib/libmpi.so",)) if build else (),
+        mpi_libraries=(builds[0].mpi_libraries or (f"{prefix}/lib/libmpi.so",)) if builds else (),
     )
 
 

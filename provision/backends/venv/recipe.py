@@ -1,4 +1,4 @@
-"""A recipe: the operations of the steps that make one virtual environment: virtualenv, a locked install, Horovod.
+"""A recipe: the operations of the steps that make one virtual environment: virtualenv, a locked install, what is compiled.
 
 Steps have a strict order: Horovod is compiled against the framework that is really in the environment.
 """
@@ -13,7 +13,6 @@ from pathlib import PurePosixPath
 from provision.backends.backend import Row
 from provision.backends.venv.installer import Installer
 from provision.backends.venv.wheelhouse import source_name
-from provision.horovod.flags import CMAKE_WRAPPER, nccl_for_the_linker
 from provision.horovod.wheel import Build
 from provision.model.facts import Facts, Interpreter
 from provision.model.layout import EnvironmentId, Layout
@@ -40,7 +39,7 @@ class Recipe:
 
     request: Request
     facts: Facts
-    horovod: Build | None
+    builds: tuple[Build, ...]
     layout: Layout
     environment: EnvironmentId
     wheelhouse: str | None
@@ -85,13 +84,13 @@ class Recipe:
 
 def rows(recipe: Recipe, wheels: Collection[str], plan_text: str) -> tuple[Row, ...]:
     """The steps from nothing to a complete environment. `wheels` are the keys of the compiled wheels that are cached."""
-    horovod, prefix, installer = recipe.horovod, str(recipe.prefix), recipe.installer
+    builds, prefix, installer = recipe.builds, str(recipe.prefix), recipe.installer
     records = recipe.layout.records_folder(recipe.environment)
-    packages = sum(len(lock.pins) for lock in recipe.locks) - (horovod is not None)
+    packages = sum(len(lock.pins) for lock in recipe.locks) - len(builds)
     installs: list[Operation] = []
     for lock in recipe.locks:
         name = str(records / PurePosixPath(lock.path).name)
-        installs.append(WriteFile(path=name, text=lock.without("horovod")))
+        installs.append(WriteFile(path=name, text=lock.without(*(build.name for build in builds))))
         installs.append(Command(argv=installer.lock_argv(recipe.prefix_python, name)))
     return (
         Row(
@@ -108,8 +107,8 @@ def rows(recipe: Recipe, wheels: Collection[str], plan_text: str) -> tuple[Row, 
         Row(
             name="install",
             title=f"{packages} locked packages by {installer.name}",
-            reason="the framework before Horovod, which is compiled against it"
-            if horovod
+            reason=f"the framework before {builds[0].title}, which is compiled against it"
+            if builds
             else "the framework, without Horovod",
             operations=(*installs, PlaceData(site_packages=recipe.site_packages)),
             packages=packages,
@@ -119,107 +118,95 @@ def rows(recipe: Recipe, wheels: Collection[str], plan_text: str) -> tuple[Row, 
             name="bytecode",
             title="bytecode of all packages",
             reason="otherwise every rank compiles at every start",
-            operations=(compile_bytecode(recipe), *(() if horovod else (MakeReadable(path=prefix),))),
+            operations=(compile_bytecode(recipe), *(() if builds else (MakeReadable(path=prefix),))),
         ),
-        *(_horovod_rows(recipe, horovod, wheels) if horovod else ()),
+        *(row for build in builds for row in _compiled_rows(recipe, build, wheels)),
     )
 
 
-def _horovod_rows(recipe: Recipe, horovod: Build, wheels: Collection[str]) -> tuple[Row, ...]:
-    """Horovod's wheel compiled, unless it is cached (the cache outlives every prefix), and installed, which can be repeated."""
-    key = horovod.key
+def _compiled_rows(recipe: Recipe, build: Build, wheels: Collection[str]) -> tuple[Row, ...]:
+    """A wheel compiled, unless it is cached (the cache outlives every prefix), and installed, which can be repeated."""
+    key = build.key
     cached = f"wheels/{key} was compiled from the same source with the same flags" if key in wheels else None
     return (
         Row(
-            name="compile",
-            title=f"Horovod {horovod.version} from source",
+            name="compile" if build.name == "horovod" else f"compile-{build.name}",
+            title=f"{build.title} {build.version} from source",
             reason=f"no wheel {key} yet",
-            operations=() if cached else compile_wheel(recipe, horovod),
-            receipt="horovod",
+            operations=() if cached else compile_wheel(recipe, build),
+            receipt=build.name,
             kept="installed",
             reuse=cached,
         ),
         Row(
-            name="horovod",
-            title="Horovod into the environment",
+            name=build.name,
+            title=f"{build.title} into the environment",
             reason=f"wheels/{key}",
             operations=(
                 InstallWheel(key=key, command=Command(argv=recipe.installer.wheel_argv(recipe.prefix_python))),
-                compile_bytecode(recipe, "horovod"),
+                compile_bytecode(recipe, build.name),
                 MakeReadable(path=str(recipe.prefix)),
             ),
         ),
     )
 
 
-def compile_wheel(recipe: Recipe, horovod: Build) -> tuple[Operation, ...]:
-    """Horovod from its source package, in a separate folder, into the cache of wheels."""
-    build = recipe.layout.build(recipe.environment)
-    tools, site = build / "tools", recipe.request.site
-    requirements, source = build / "horovod.txt", recipe.layout.sources / source_name(horovod.source)
-    gpu, in_prefix = horovod.gpu, "/" not in horovod.mpicxx
+def compile_wheel(recipe: Recipe, build: Build) -> tuple[Operation, ...]:
+    """A package from its source, in a separate folder, into the cache of wheels."""
+    folder = recipe.layout.build(recipe.environment)
+    tools, site, name = folder / "tools", recipe.request.site, build.name
+    requirements, source = folder / f"{name}.txt", recipe.layout.sources / source_name(build.source)
     pip = (recipe.prefix_python, "-m", "pip")
+    in_prefix = "/" not in build.wrapper
+    kit = build.kit(folder, str(recipe.prefix / "bin" / build.wrapper) if in_prefix else build.wrapper)
     environ = {
-        **horovod.environ,
-        "HOROVOD_CMAKE": str(build / "cmake"),
-        "CMAKE_GENERATOR": "Ninja",
-        "CMAKE_TOOLCHAIN_FILE": str(build / "toolchain.cmake"),
+        **kit.environ,
         # If MAKEFLAGS is set, Horovod's setup.py leaves the number of jobs to CMake, and CMake reads the second.
         "MAKEFLAGS": f"-j{recipe.facts.cores}",
         "CMAKE_BUILD_PARALLEL_LEVEL": str(recipe.facts.cores),
-        "TMPDIR": str(build / "tmp"),
+        "TMPDIR": str(folder / "tmp"),
     }
-    nccl: tuple[Operation, ...] = ()
-    if gpu and gpu.nccl_shared:
-        environ["HOROVOD_NCCL_LIB"] = str(build / "nccl")
-        nccl = (WriteFile(path=str(build / "nccl" / "libnccl.so"), text=nccl_for_the_linker(gpu)),)
-    elif gpu:
-        environ["HOROVOD_NCCL_LIB"] = str(PurePosixPath(gpu.nccl_library).parent)
     return (
-        Remove(path=str(build)),
-        WriteFile(path=str(requirements), text=horovod.source.text),
-        WriteFile(path=str(build / "build.txt"), text=horovod.tools.without("horovod")),
+        Remove(path=str(folder)),
+        WriteFile(path=str(requirements), text=build.source.text),
+        WriteFile(path=str(folder / "build.txt"), text=build.tools.without(name)),
+        *(WriteFile(path=str(folder / file), text=text) for file, text in kit.files.items()),
+        *(WriteFile(path=str(folder / file), text=text, executable=True) for file, text in kit.programs.items()),
         WriteFile(
-            path=str(build / "toolchain.cmake"),
-            text=horovod.toolchain(str(recipe.prefix / "bin" / horovod.mpicxx) if in_prefix else horovod.mpicxx),
-        ),
-        *nccl,
-        WriteFile(path=str(build / "cmake"), text=CMAKE_WRAPPER, executable=True),
-        WriteFile(
-            path=str(build / "tmp" / "README"), text="pip and the compilers write temporary files to this folder\n"
+            path=str(folder / "tmp" / "README"), text="pip and the compilers write temporary files to this folder\n"
         ),
         FetchSource(
             path=str(source),
-            hashes=horovod.source.hashes,
-            folder=str(build / "source"),
+            hashes=build.source.hashes,
+            folder=str(folder / "source"),
             download=Command(
                 argv=(
-                    *(*pip, "download", "--no-deps", "--no-binary", "horovod", "--no-build-isolation", "--no-input"),
-                    *("--require-hashes", "--dest", str(build / "source"), "-r", str(requirements)),
+                    *(*pip, "download", "--no-deps", "--no-binary", name, "--no-build-isolation", "--no-input"),
+                    *("--require-hashes", "--dest", str(folder / "source"), "-r", str(requirements)),
                 ),
             ),
         ),
         Command(argv=recipe.installer.environment_argv(str(tools), pip=False)),
-        Command(argv=recipe.installer.lock_argv(str(tools / "bin" / "python"), str(build / "build.txt"))),
+        Command(argv=recipe.installer.lock_argv(str(tools / "bin" / "python"), str(folder / "build.txt"))),
         Unpack(
             path=str(source),
-            folder=str(build / "horovod"),
+            folder=str(folder / name),
             patches=tuple(
-                PatchFile(name=patch.name, subject=patch.subject, text=patch.text) for patch in horovod.patches
+                PatchFile(name=patch.name, subject=patch.subject, text=patch.text) for patch in build.patches
             ),
         ),
         Command(
             argv=(
                 *(*pip, "wheel", "--verbose", "--no-deps", "--no-build-isolation", "--no-cache-dir", "--no-index"),
-                *("--wheel-dir", str(build / "wheel"), str(build / "horovod")),
+                *("--wheel-dir", str(folder / "wheel"), str(folder / name)),
             ),
             path=(str(tools / "bin"), str(recipe.prefix / "bin")),
             environ=tuple(sorted(environ.items())),
-            # It imports the framework and compiles for the arch: on a node of it, if the job's script runs on another.
+            # It may import the framework, and compiles for the arch: on a node of it, if the job's script runs on another.
             launcher=site.launcher_to_node(recipe.request.arch),
         ),
-        KeepWheel(folder=str(build / "wheel"), key=horovod.key, abi=horovod.abi),
-        Remove(path=str(build)),
+        KeepWheel(folder=str(folder / "wheel"), key=build.key, abi=build.abi),
+        Remove(path=str(folder)),
     )
 
 

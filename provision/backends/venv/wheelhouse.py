@@ -48,8 +48,8 @@ def source_name(pin: Pin) -> str:
 
 
 def not_fetched(
-    locks: Sequence[Lock], source: Pin | None, *, fetched: Collection[str], sources: Collection[str]
+    locks: Sequence[Lock], wanted: Sequence[Pin], *, fetched: Collection[str], sources: Collection[str]
 ) -> list[str]:
-    """What a build would have to ask the network for, as names for people. `source`: the package that is compiled."""
+    """What a build would have to ask the network for, as names for people. `wanted`: the packages that are compiled."""
     missing = [lock.path for lock in locks if lock.sha256 not in fetched]
-    return missing if source is None or source_name(source) in sources else [*missing, source_name(source)]
+    return [*missing, *(name for name in map(source_name, wanted) if name not in sources)]

@@ -63,7 +63,7 @@ class Target:
     def own_files(self, typed_stack: str | None) -> tuple[str, ...]:
         """The paths of its files that do not come with the tool; `typed_stack` is the value of `--stack`."""
         mpi = self.arch.mpi.requirements
-        locks = [self.stack.name, *([mpi] if mpi else []), *(["build"] if self.stack.horovod else [])]
+        locks = [self.stack.name, *([mpi] if mpi else []), *(["build"] if self.stack.from_source else [])]
         return shipped.own_files(self.site, typed_stack or self.stack.name, locks, self.stack.horovod)
 
     def expected_seconds(self, plan: Plan) -> dict[str, float]:
@@ -102,7 +102,7 @@ class Target:
             stack=self.stack,
             lock=lock,
             mpi_lock=mpi_lock,
-            build_lock=shipped.load_lock("build", minor) if self.stack.horovod else None,
+            build_lock=shipped.load_lock("build", minor) if self.stack.from_source else None,
             patches=shipped.load_patches(self.stack.horovod) if self.stack.horovod else (),
             programs_folder=str(shipped.PACKAGE / "proof" / "programs"),
             minor=minor,

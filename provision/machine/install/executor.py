@@ -281,7 +281,9 @@ class Executor:
         path = Path(self.store.layout.records_folder(self.plan.environment)) / "description.json"
         if self._is_mine() and (again or not path.exists()):
             plan = self.plan
-            description = Description(site=plan.site, stack=plan.stack, wheel=plan.abi_key, modulefile=plan.modulefile)
+            description = Description(
+                site=plan.site, stack=plan.stack, wheel=plan.abi_key, wheels=plan.wheels, modulefile=plan.modulefile
+            )
             write_json(path, description.to_dict())
 
     def _prove(self, run: StepRun, proof: Prove) -> None:

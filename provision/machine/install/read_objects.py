@@ -31,8 +31,9 @@ MPI_LIBRARY = re.compile(r"^\s*libmpi(?:ch)?[\w.-]*\.so[\d.]* => (/\S+)", re.MUL
 def inspect_objects(
     report: Mapping[str, Any], plan: Plan, inspect: Inspect, environ: Mapping[str, str]
 ) -> tuple[Check, ...]:
-    """The checks of Horovod's extensions, which the report of the inspection names; none if it has no Horovod."""
-    extensions = Report(report).part("horovod").texts("extensions")
+    """The checks of everything compiled, which the report of the inspection names; none if nothing is."""
+    compiled = tuple(path for path in Report(report).part("compiled").fields.values() if isinstance(path, str))
+    extensions = (*Report(report).part("horovod").texts("extensions"), *compiled)
     if not extensions:
         return ()
     try:

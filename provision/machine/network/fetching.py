@@ -1,4 +1,4 @@
-"""Download what a build installs: the packages of a lock, Horovod's source, and MNIST for the proof."""
+"""Download what a build installs: the packages of a lock, the sources of what is compiled, and MNIST for the proof."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from provision.backends.venv.wheelhouse import download_argv, file_argv, source_name
-from provision.errors import ConfigError, ProvisionError
+from provision.errors import ProvisionError
 from provision.knowledge.targets import family_of
 from provision.launch.modules import clean_environ
 from provision.machine.network.ask_index import hidden_answers
@@ -20,7 +20,7 @@ from provision.machine.programs.installer_environ import installer_environ
 from provision.machine.programs.run import stream
 from provision.machine.root.store import Store
 from provision.machine.terminal.console import say
-from provision.model.lock import Lock
+from provision.model.lock import Lock, Pin
 from provision.model.operation import FetchLock
 from provision.model.request import Request
 from provision.wording import duration
@@ -31,13 +31,13 @@ NETWORK = "run this on a machine with network; behind a proxy, set `https_proxy`
 
 def fetch_lock(store: Store, lock: Lock, request: Request) -> None:
     """Download the packages of a lock to the wheelhouse."""
-    # Horovod is fetched as source: a wheel of it, if the index had one, would be for another MPI.
+    # What is compiled is fetched as source: a wheel of it, if the index has one, is for another MPI.
     fetch_packages(
         store,
         FetchLock(
             path=lock.path,
             sha256=lock.sha256,
-            requirements=lock.without("horovod"),
+            requirements=lock.without(*request.stack.from_source),
             minor=request.minor,
             target=request.arch.target,
         ),
@@ -59,15 +59,8 @@ def fetch_packages(store: Store, lock: FetchLock) -> None:
         store.downloads.keep_fetched(files, lock.sha256, lock.path)
 
 
-def fetch_source(store: Store, request: Request) -> bool:
-    """Download Horovod's source; False if it was downloaded before.
-
-    Raises:
-        ConfigError: the lock has no Horovod.
-    """
-    pin = request.lock.pin("horovod")
-    if pin is None:
-        raise ConfigError(f"`{request.lock.path}` does not pin horovod", hint=f"`provision lock {request.stack.name}`")
+def fetch_source(store: Store, pin: Pin) -> bool:
+    """Download the source of a package that is compiled; False if it was downloaded before."""
     return fetch_file(store, source_name(pin), pin.text, pin.hashes, "--no-binary", pin.name)
 
 

@@ -86,7 +86,7 @@ def compile_locks(
             must(*made, tools)
         # The index is not trusted: what compiles the hashes has hashes of its own.
         lock = Path(scratch) / "pip-tools.txt"
-        lock.write_text(shipped.load_lock("pip-tools", interpreter.minor).without(""), encoding="utf-8")
+        lock.write_text(shipped.load_lock("pip-tools", interpreter.minor).without(), encoding="utf-8")
         install = (f"{tools}/bin/python", "-m", "pip", "install", "--no-input", "--upgrade")
         must(*install, "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(lock))
         for source, text in texts.items():

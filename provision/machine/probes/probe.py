@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from provision.errors import CommandError, Fault
+from provision.horovod.kits import c_wrapper
 from provision.knowledge.versions import release
 from provision.launch.modules import FAILED_MODULE, failed_module, load_script
 from provision.launch.program_path import steady_part
@@ -187,7 +188,8 @@ class Probes:
                     [shown.stdout.strip()],
                 )
             show = " ".join(shown.stdout.split())
-            return MpiFacts(family=family, version=version, cxx=path, show=show, libraries=mpi_libraries(show, family))
+            libraries, cc = mpi_libraries(show, family), find_program(c_wrapper(path), environ) or ""
+            return MpiFacts(family=family, version=version, cxx=path, cc=cc, show=show, libraries=libraries)
 
         return self.ask("mpi", hint, probe)
 

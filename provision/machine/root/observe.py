@@ -38,8 +38,8 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
     our_folder = Path(sys.executable).parent
     # If the modules cannot be loaded, faults with Python, compiler and MPI would only repeat that.
     python = None if broken else probes.python(stack, environ)
-    # Without Horovod nothing is compiled, so the compiler and MPI may be missing.
-    compiler = None if broken or stack.horovod is None else probes.compiler(environ)
+    # If nothing is compiled, the compiler and MPI may be missing.
+    compiler = None if broken or not stack.from_source else probes.compiler(environ)
     spack = None
     if stack.backend == "spack":
         spack = probes.ask("spack", "", lambda: find_spack(site, store, environ))
@@ -51,7 +51,7 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
         cpu=cpu(),
         python=python,
         compiler=compiler,
-        mpi=None if broken or stack.horovod is None else probes.mpi(environ),
+        mpi=None if broken or not stack.from_source else probes.mpi(environ),
         gpu=None
         if broken or not stack.uses_cuda_of_site
         else probes.gpu(environ, compiler, compiles=stack.horovod is not None),
@@ -69,7 +69,7 @@ def observe(site: Site, arch: Arch, stack: Stack, store: Store) -> Facts:
 
 def needed_space(store: Store, stack: Stack, locks: Sequence[Lock]) -> Space:
     """The bytes and files that a build of this stack from these locks needs below the root."""
-    compiles = stack.horovod is not None
+    compiles = bool(stack.from_source)
     fetched = [store.downloads.files_of(lock.sha256) for lock in locks]
     if fetched and all(fetched):
         with contextlib.suppress(OSError, zipfile.BadZipFile):

@@ -153,7 +153,8 @@ class Remover:
                 newer = record_error(error, path, "").message
             except (OSError, ValueError):
                 continue  # it is missing or damaged
-        wheels = frozenset(one.wheel for one in found if isinstance(one, Record | Description) and one.wheel)
+        kept = [one for one in found if isinstance(one, Record | Description)]
+        wheels = frozenset(key for one in kept for key in (one.wheel, *one.wheels) if key)
         heads = [(one.size, one.files) for one in found if isinstance(one, ManifestHead)]
         return heads[0] if heads else size_below(Path(self.store.layout.prefix(env))), wheels, newer
 

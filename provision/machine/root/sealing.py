@@ -128,6 +128,7 @@ def make_record(
         modules=module.modules,
         identity={name: str(value) for name, value in identity.items()},
         wheel=description.wheel,
+        wheels=description.wheels,
         versions=inspected.get("versions"),
         checks=tuple(Check.from_dict(check) for check in inspected.get("checks") or ()),
         seconds={

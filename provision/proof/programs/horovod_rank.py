@@ -4,8 +4,12 @@ The rules of `rank.py` hold here too: it is imported by path, parses on Python 3
 """
 
 import importlib
+import importlib.util
 import json
+import os
+import sys
 
+from cluster import RANKS
 from rank import mpi_library_version
 from trial import Trial
 
@@ -14,6 +18,7 @@ def init_horovod(report, framework):
     """Import Horovod for a framework, and join the other ranks; returns the module."""
     fields = report.fields
     report.stage("import horovod")
+    first = import_mpi4py() if comes_first(os.environ) else None
     import horovod
 
     hvd = importlib.import_module("horovod." + framework)
@@ -24,7 +29,42 @@ def init_horovod(report, framework):
     mpi = mpi_library_version()
     if mpi:
         fields["versions"]["mpi"] = mpi
+    try_mpi4py(report, first)
     return hvd
+
+
+def import_mpi4py():
+    """mpi4py's module `MPI`, which initialises MPI unless Horovod has done so; None if the environment does not have it."""
+    if importlib.util.find_spec("mpi4py") is None:
+        return None
+    from mpi4py import MPI
+
+    return MPI
+
+
+def comes_first(environ):
+    """Whether this rank imports mpi4py before Horovod initialises MPI: odd ones do, so that both orders are tried."""
+    number = next((environ[name] for name, _ in RANKS if name in environ), "0")
+    return number.isdigit() and int(number) % 2 == 1
+
+
+def try_mpi4py(report, first):
+    """Compare mpi4py's world with Horovod's: rank, size, and a sum over all ranks. `first`: the module, if it came first."""
+    mpi = first or import_mpi4py()
+    if mpi is None:
+        return
+    import numpy as np
+
+    report.stage("mpi4py")
+    world, mine = mpi.COMM_WORLD, np.arange(1, 9, dtype=np.float64)
+    level = mpi.Query_thread()
+    fields = {"rank": world.Get_rank(), "size": world.Get_size(), "first": first is not None}
+    report.fields["mpi4py"] = dict(fields, threads=level == mpi.THREAD_MULTIPLE, sum=None)
+    report.fields["versions"]["mpi4py"] = sys.modules["mpi4py"].__version__
+    if level == mpi.THREAD_MULTIPLE:  # Horovod's own thread calls MPI at the same time
+        total = np.zeros_like(mine)
+        world.Allreduce(mine * (world.Get_rank() + 1), total, op=mpi.SUM)
+        report.fields["mpi4py"]["sum"] = total.tolist()
 
 
 class HorovodRanks(Trial):

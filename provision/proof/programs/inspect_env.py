@@ -20,6 +20,7 @@ import ctypes
 import faulthandler
 import glob
 import importlib
+import importlib.util
 import io
 import json
 import os
@@ -55,6 +56,16 @@ def horovod_metadata(horovod):
 def horovod_extensions(horovod, framework):
     """The paths of Horovod's compiled extension for the framework: one, or two if the build is for GPU and CPU."""
     return sorted(glob.glob(os.path.join(os.path.dirname(horovod.__file__), framework, "*.so")))
+
+
+def compiled_module(name):
+    """The file of a compiled module, whose libraries are now in this process.
+
+    It is loaded as a library and not imported: mpi4py would initialise MPI.
+    """
+    path = importlib.util.find_spec(name).origin
+    ctypes.CDLL(path)
+    return path
 
 
 def build_flags(hvd):
@@ -149,8 +160,11 @@ def torch_facts(torch):
 FRAMEWORKS = {"tensorflow": ask_tensorflow, "torch": ask_torch}
 
 
-def inspect(framework, gpu=False, cuobjdump=None, with_horovod=True):
-    """Gather all facts. If a question fails, its value is null, the reason is recorded, and the next one follows."""
+def inspect(framework, gpu=False, cuobjdump=None, with_horovod=True, compiled=()):
+    """Gather all facts; `compiled` are modules that were compiled beside Horovod.
+
+    If a question fails, its value is null, the reason is recorded, and the next one follows.
+    """
     facts = {
         "schema": SCHEMA,
         "versions": {"python": platform.python_version()},
@@ -159,6 +173,7 @@ def inspect(framework, gpu=False, cuobjdump=None, with_horovod=True):
         framework: None,
         "math": None,
         "horovod": {"metadata": None, "extensions": None, "flags": None, "check_build": None, "device_code": None},
+        "compiled": {},
         "cuda_driver": None,
         "mapped_objects": None,
         "errors": {},
@@ -183,6 +198,10 @@ def inspect(framework, gpu=False, cuobjdump=None, with_horovod=True):
     # The compiled extension: a bad build fails here.
     name, wanted = "horovod." + framework, package is not None and with_horovod
     hvd = ask("import " + name, importlib.import_module, name) if wanted else None
+    for module in compiled:
+        package = module.partition(".")[0]
+        facts["compiled"][package] = ask("import " + module, compiled_module, module)
+        facts["versions"][package] = getattr(sys.modules.get(package), "__version__", None)
     facts["mapped_objects"] = ask("mapped_objects", mapped_objects)
     if gpu:  # after reading the mapping, which would otherwise contain the driver's library
         facts["cuda_driver"] = ask("cuda_driver", cuda_driver)
@@ -201,9 +220,12 @@ def main(argv=None):
     parser.add_argument(
         "--without-horovod", action="store_true", help="the environment has no Horovod: inspect the framework only"
     )
+    parser.add_argument(
+        "--compiled", action="append", default=[], metavar="MODULE", help="a module that was compiled against MPI"
+    )
     args = parser.parse_args(argv)
     faulthandler.enable()
-    facts, imported = inspect(args.framework, args.gpu, args.cuobjdump, not args.without_horovod)
+    facts, imported = inspect(args.framework, args.gpu, args.cuobjdump, not args.without_horovod, args.compiled)
     sys.stdout.flush()
     print("\n" + json.dumps(facts, sort_keys=True), flush=True)
     return 0 if imported else 1

@@ -15,7 +15,7 @@ from provision.model.operation import CheckSpackLock
 
 EXPECTED = CheckSpackLock(
     path="/env/spack.lock",
-    root_spec="py-horovod@0.28.1",
+    root_specs=("py-horovod@0.28.1",),
     targets=(("py-pip", "x86_64"), ("py-tensorflow", "x86_64"), ("py-horovod", "haswell")),
     externals=(("python", "/usr", "x86_64"), ("mpich", "/site/mpich", "haswell")),
 )

@@ -15,7 +15,7 @@ from provision.model.lock import Lock, parse_lock
 from provision.model.space import BYTECODE, COMPILATION, MARGIN, USUAL
 
 COMPILED = load_stack("tensorflow-2.15.1")
-PLAIN = dataclasses.replace(COMPILED, horovod=None)
+PLAIN = dataclasses.replace(COMPILED, horovod=None, compiled=())
 
 
 def locks_of(site: TinySite) -> list[Lock]:

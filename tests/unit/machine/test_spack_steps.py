@@ -101,7 +101,7 @@ def test_spack_gets_its_own_environment_and_the_settings_of_the_index(tmp_path: 
 
 def expected(path: Path) -> CheckSpackLock:
     """A check of a lock of one package."""
-    return CheckSpackLock(path=str(path), root_spec="py-horovod@0.28.1", targets=(), externals=())
+    return CheckSpackLock(path=str(path), root_specs=("py-horovod@0.28.1",), targets=(), externals=())
 
 
 def test_a_missing_or_damaged_lock_is_an_error(tmp_path: Path) -> None:

@@ -34,7 +34,7 @@ def test_a_record_of_an_older_version_is_read() -> None:
     assert Record.from_dict(data).seconds == {"create": 1.5, "proof": 12.5}
 
 
-NOT_REQUIRED = {"versions", "checks", "job", "wheel", "user", "forced", "traces", "known_advisories"}
+NOT_REQUIRED = {"versions", "checks", "job", "wheel", "wheels", "user", "forced", "traces", "known_advisories"}
 
 
 @for_each("key", sorted(set(make_record().to_dict()) - NOT_REQUIRED))

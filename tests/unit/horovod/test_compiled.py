@@ -1,0 +1,176 @@
+"""Packages of `[compiled]`: compiled by Horovod's steps with the wrapper for C, with a key and an identity of their own."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import PurePosixPath
+
+import pytest
+
+from golden_files import Words, facts_of, local_site, lock_of, request_for, slurm_site
+from provision.errors import PlanError
+from provision.horovod.kits import c_wrapper, linker_options
+from provision.knowledge.compilable import COMPILABLE
+from provision.model.facts import Existing, Facts
+from provision.model.operation import Command, FetchSource, Inspect, Unpack, WriteFile
+from provision.model.plan import Plan, Step
+from provision.model.request import Request
+from provision.planning.plan_text import sum_of
+from provision.planning.planner import make_plan
+from provision.profile.site import Site
+
+NAME = next(iter(COMPILABLE))
+PINS = ("horovod==0.28.1", f"{NAME}==4.1.2", "numpy==1.26.4", "tensorflow-cpu==2.15.1")
+
+
+def request_with(site: Site, *, horovod: bool = True) -> Request:
+    """A request for a stack that names the package."""
+    request = request_for(site)
+    stack = dataclasses.replace(request.stack, compiled=((NAME, "4.1.2"),))
+    if not horovod:
+        stack = dataclasses.replace(stack, horovod=None, proof_program="multiworker")
+    return dataclasses.replace(request, stack=stack, lock=lock_of("tensorflow-2.15.1", *PINS))
+
+
+def facts_with(site: Site, **changes: object) -> Facts:
+    """A machine whose MPI has a wrapper for C."""
+    facts = facts_of(site)
+    mpi = dataclasses.replace(facts.mpi, cc="/site/mpich/bin/mpicc") if facts.mpi else None
+    return dataclasses.replace(facts, **{"mpi": mpi, **changes})  # type: ignore[arg-type]
+
+
+def plan_of(site: Site, request: Request | None = None, **changes: object) -> Plan:
+    """The plan at this site, with these facts changed."""
+    return make_plan(request or request_with(site), facts_with(site, **changes), Existing())
+
+
+def step(plan: Plan, name: str) -> Step:
+    """The step called `name`."""
+    return next(one for one in plan.steps if one.name == name)
+
+
+def compiler(plan: Plan) -> Command:
+    """The command that compiles the package."""
+    return next(
+        one for one in step(plan, f"compile-{NAME}").operations if isinstance(one, Command) and "wheel" in one.argv
+    )
+
+
+@pytest.mark.parametrize("make_site", [local_site, slurm_site])
+def test_the_package_is_compiled_after_horovod_by_the_same_operations(make_site: type[Site]) -> None:
+    plan = plan_of(make_site())
+    names = [one.name for one in plan.steps]
+    assert names[3:7] == ["compile", "horovod", f"compile-{NAME}", NAME]
+    first, second = ([type(one) for one in step(plan, name).operations] for name in ("compile", f"compile-{NAME}"))
+    assert [one for one in first if one is not WriteFile] == [one for one in second if one is not WriteFile]
+    assert ", 2 to compile" in sum_of(plan, {})
+    installed = next(one for one in step(plan, "install").operations if isinstance(one, WriteFile))
+    assert NAME not in installed.text and "horovod" not in installed.text and "numpy" in installed.text
+
+
+def test_the_wrapper_for_c_compiles_it_and_the_linker_gets_a_path_that_no_shell_expands() -> None:
+    site, here = slurm_site(), local_site()
+    environ = dict(compiler(plan_of(site)).environ)
+    assert environ["MPICC"] == "/site/mpich/bin/mpicc"
+    assert "-march=haswell" in environ["CFLAGS"]
+    assert environ["PYTHONPATH"].endswith("/tools/lib/python3.11/site-packages")
+    plan = plan_of(here)
+    environ = dict(compiler(plan).environ)
+    assert environ["MPICC"] == f"{plan.prefix}/bin/mpicc"
+    (link,) = [
+        one for one in step(plan, f"compile-{NAME}").operations if isinstance(one, WriteFile) and "link" in one.path
+    ]
+    assert environ["LDFLAGS"] == f"-Wl,@{link.path}" and link.text == '-rpath="$ORIGIN/../../.."\n'
+    assert linker_options(("/a/lib/libmpi.so", "/a/lib/libmpicxx.so")) == '-rpath="/a/lib"\n'
+
+
+def test_only_the_source_of_the_lock_is_downloaded_and_no_patch_of_horovod_applies() -> None:
+    operations = step(plan_of(local_site()), f"compile-{NAME}").operations
+    fetch = next(one for one in operations if isinstance(one, FetchSource))
+    argv = fetch.download.argv
+    assert argv[argv.index("--no-binary") + 1] == NAME and "--require-hashes" in argv
+    assert PurePosixPath(fetch.path).name == f"{NAME}-4.1.2.tar.gz"
+    assert next(one for one in operations if isinstance(one, Unpack)).patches == ()
+
+
+def test_its_wheel_serves_every_framework_of_one_python_and_mpi() -> None:
+    site = slurm_site()
+    request = request_with(site)
+    newer = dataclasses.replace(request.stack.framework, version="2.15.0")
+    lock = lock_of("tensorflow-2.15.1", *PINS[:-1], "tensorflow-cpu==2.15.0")
+    other = plan_of(
+        site, dataclasses.replace(request, stack=dataclasses.replace(request.stack, framework=newer), lock=lock)
+    )
+    one, facts = plan_of(site), facts_with(site)
+    assert one.wheels[1] == other.wheels[1] and one.wheels[0] != other.wheels[0]
+    assert facts.mpi and facts.python and facts.compiler
+    for changes in (
+        {"mpi": dataclasses.replace(facts.mpi, version="4.1")},
+        {"python": dataclasses.replace(facts.python, tag="cpython-312")},
+        {"compiler": dataclasses.replace(facts.compiler, version="13.1.0")},
+    ):
+        assert plan_of(site, **changes).wheels[1] != one.wheels[1]
+
+
+def test_the_package_is_in_the_identity_and_a_stack_without_it_keeps_its_fingerprint() -> None:
+    site = slurm_site()
+    plan = plan_of(site)
+    assert plan.identity["compiled"].startswith(f"{NAME} 4.1.2 sha256:")
+    without = make_plan(request_for(site), facts_of(site), Existing())
+    assert "compiled" not in without.identity and len(without.wheels) == 1
+
+
+def test_the_inspection_loads_the_compiled_module_and_compares_its_version() -> None:
+    plan = plan_of(slurm_site())
+    (inspect,) = step(plan, "inspect").operations
+    assert isinstance(inspect, Inspect)
+    argv = inspect.command.argv
+    assert argv[argv.index("--compiled") + 1] == COMPILABLE[NAME].module
+    assert (NAME, "4.1.2") in inspect.expectation.versions
+
+
+def test_it_is_compiled_without_horovod_too() -> None:
+    plan = plan_of(slurm_site(), request_with(slurm_site(), horovod=False))
+    assert [one.name for one in plan.steps][3:5] == [f"compile-{NAME}", NAME]
+    assert plan.abi_key is None and len(plan.wheels) == 1
+    assert plan.identity["compiler"] and plan.identity["mpi"] and "horovod" not in plan.identity
+
+
+def test_an_mpi_without_a_wrapper_for_c_is_refused(words: Words) -> None:
+    with pytest.raises(PlanError) as caught:
+        make_plan(request_with(slurm_site()), facts_of(slurm_site()), Existing())
+    words("plan", "\n".join(caught.value.to_lines()))
+
+
+def test_a_lock_that_allows_wheels_of_what_is_compiled_is_refused(words: Words) -> None:
+    request = request_with(local_site())
+    text = request.lock.text
+    two = dataclasses.replace(
+        request.lock,
+        pins=tuple(
+            dataclasses.replace(pin, hashes=(*pin.hashes, "sha256:" + "1" * 64)) if pin.name == NAME else pin
+            for pin in request.lock.pins
+        ),
+        text=text,
+    )
+    with pytest.raises(PlanError) as caught:
+        plan_of(local_site(), dataclasses.replace(request, lock=two))
+    words("plan", "\n".join(caught.value.to_lines()))
+
+
+@pytest.mark.parametrize(
+    ("cxx", "cc"),
+    [
+        ("/opt/mpich/bin/mpicxx", "/opt/mpich/bin/mpicc"),
+        ("/usr/bin/mpicxx.mpich", "/usr/bin/mpicc.mpich"),
+        ("/usr/bin/mpic++", "/usr/bin/mpicc"),
+        ("/opt/openmpi/bin/mpiCC", "/opt/openmpi/bin/mpicc"),
+        ("/opt/intel/bin/mpiicpc", "/opt/intel/bin/mpiicc"),
+        ("/opt/intel/bin/mpiicpx", "/opt/intel/bin/mpiicx"),
+        ("/opt/cray/pe/bin/CC", "/opt/cray/pe/bin/cc"),
+        ("mpicxx", "mpicc"),
+        ("/site/bin/our-wrapper", "/site/bin/mpicc"),
+    ],
+)
+def test_the_wrapper_for_c_is_beside_that_for_cxx(cxx: str, cc: str) -> None:
+    assert c_wrapper(cxx) == cc
