@@ -3,7 +3,7 @@ import os
 
 from spack.package import *
 
-# A folder with the files of `sources.txt`, for a Spack that has no mirror with them.
+# A folder with the files that `sources/` names, for a Spack that has no mirror with them.
 SOURCES = os.environ.get("PROVISION_SOURCES", "/PROVISION_SOURCES-is-not-set")
 
 
@@ -76,15 +76,15 @@ exec cmake "${arguments[@]}"
 
     @when("^python@3.10")
     def tools(self):
-        return "build-py310.txt", "4e70814fa771aae7250c8c1e7cfb70cbdcdaacd1b02de80db3491aad99b10f4a"
+        return "build-py310.txt", "82ae38092e999d70326b3a8a303170563cab8319f9907ccd7e270af32d318a33"
 
     @when("^python@3.11")
     def tools(self):
-        return "build-py311.txt", "07057be316f79a66542d04acebf5ceb636fb056d30710e93a44524bfe518843e"
+        return "build-py311.txt", "7ae73bc99979631cd1461fabf4482d6d45c3dc724a49c22cfc8c324c1978403b"
 
     @when("^python@3.7")
     def tools(self):
-        return "build-py37.txt", "901adafa2fe6a588cd07883b0144d22039abf9317889a3dcdf96b3859954e469"
+        return "build-py37.txt", "28e2c34e308a332c0fe9c7589c266ec303cb6e92406f52ca3d3cfecdfd3b300a"
 
     @when("~cuda")
     def toolchain(self):
@@ -126,20 +126,6 @@ cmake_language(DEFER CALL provision_unity_build)
 
     def install(self, spec, prefix):
         tensorflow, stage = spec["py-tensorflow"].prefix, self.stage.path
-        python = Executable(join_path(tensorflow.bin, "python"))
-        pip = join_path(spec["py-pip"].prefix, "pip-24.0-py3-none-any.whl", "pip")
-        options = ("--no-input", "--disable-pip-version-check", "--no-cache-dir")
-        wheelhouse = os.environ.get("PROVISION_WHEELHOUSE")
-        source = ("--no-index", "--find-links", wheelhouse) if wheelhouse else ()
-
-        # CMake and ninja, as locked, in an environment of their own.
-        tools = join_path(stage, "tools")
-        python("-m", "venv", "--without-pip", tools)
-        build = join_path(stage, "build.txt")
-        self.write(build, spec["py-tensorflow"].package.read_lock(*self.tools()))
-        Executable(join_path(tools, "bin", "python"))(
-            pip, "install", "--require-hashes", "--no-deps", *options, *source, "-r", build
-        )
         cmake = join_path(stage, "cmake")
         self.write(cmake, self.cmake)
         set_executable(cmake)
@@ -163,25 +149,16 @@ cmake_language(DEFER CALL provision_unity_build)
         runpath = ";".join(dict.fromkeys(folders)).replace("$", "\\$")
         self.write(toolchain, self.toolchain().replace("@MPICXX@", mpicxx).replace("@RUNPATH@", runpath))
 
-        os.environ.update(self.switches)
-        if spec.patches:
-            os.environ["HOROVOD_LOCAL_VERSION"] = f"provision.{len(spec.patches)}"
-        os.environ.update(
+        environ = dict(
+            self.switches,
             CXX=spec["site-compiler"].extra_attributes["compilers"]["cxx"],
             HOROVOD_CMAKE=cmake,
             CMAKE_GENERATOR="Ninja",
             CMAKE_TOOLCHAIN_FILE=toolchain,
-            CMAKE_BUILD_PARALLEL_LEVEL=str(make_jobs),
-            # If MAKEFLAGS is set, Horovod's setup.py leaves the number of jobs to CMake, and CMake reads the variable above.
-            MAKEFLAGS=f"-j{make_jobs}",
-            PATH=os.pathsep.join((join_path(tools, "bin"), tensorflow.bin, os.environ["PATH"])),
         )
-        wheels = join_path(stage, "wheel")
-        flags = ("--verbose", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", wheels)
-        python(pip, "wheel", *options, *flags, self.stage.source_path)
-        (wheel,) = find(wheels, "horovod-*.whl")
-        python(pip, "install", *options, "--no-index", "--no-deps", "--no-compile", f"--prefix={prefix}", wheel)
-        python("-m", "compileall", "-q", "-j", str(make_jobs), join_path(prefix, "lib"))
+        if spec.patches:
+            environ["HOROVOD_LOCAL_VERSION"] = f"provision.{len(spec.patches)}"
+        spec["py-tensorflow"].package.compile(self, self.tools(), environ)
 
     def write(self, path, text):
         with open(path, "w", encoding="utf-8") as file:

@@ -3,7 +3,7 @@ import os
 
 from spack.package import *
 
-# A folder with the files of `sources.txt`, for a Spack that has no mirror with them.
+# A folder with the files that `sources/` names, for a Spack that has no mirror with them.
 SOURCES = os.environ.get("PROVISION_SOURCES", "/PROVISION_SOURCES-is-not-set")
 
 
