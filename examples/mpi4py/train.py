@@ -1,4 +1,4 @@
-"""A program with mpi4py: each rank classifies its own part of the images by their nearest neighbours. For mpi4py 3 and newer.
+"""A program with mpi4py: each rank classifies its own part of the images by their nearest neighbours. For mpi4py 3.0 and newer.
 
     provision job mpi --site SITE --arch ARCH --script train.py
 

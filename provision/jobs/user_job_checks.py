@@ -11,6 +11,7 @@ from provision.jobs.by_hand import get_environment, run_by_hand
 from provision.jobs.container_checks import check_horovod, check_image, check_overlays
 from provision.jobs.limits import refusals
 from provision.jobs.user_job import Decision, nodes_without_gpus
+from provision.knowledge.frameworks import FRAMEWORKS
 from provision.launch.rank_threads import INTER, INTRA, explain_too_many_threads
 from provision.profile.job import CONSTRAINT
 from provision.profile.patterns import CONTROL, MEMORY, MODULE, OPTION, SHELL_PATH, TIME
@@ -83,12 +84,16 @@ def _multiworker(decision: Decision) -> Iterator[Fault]:
         )
 
     loaded = decision.framework
-    if loaded is not None and job.kind not in loaded[0].kinds:
+    if loaded is not None and job.kind not in (*loaded[0].kinds, "mpi"):
         message = f"`{job.kind}` is not a kind of job for {loaded[0].title}, which `{loaded[1]}` provides"
-        kinds = ", ".join(loaded[0].kinds)
-        yield Fault(
-            "mismatch", "strategy", message, hint=f"`provision job {loaded[0].kinds[0]}`, or another of {kinds}"
+        others = " or ".join(one.title for one in FRAMEWORKS.values() if job.kind in one.kinds) or "another framework"
+        evidence = (
+            f"`--stack STACK` loads our environment with {others}; `provision stack list` lists the stacks",
+            f"`--runtime modules --module NAME` loads one of the site; `provision modules --site {job.site.typed}` lists them",
+            f"kinds for {loaded[0].title}: {', '.join(loaded[0].kinds)}",
         )
+        hint = f"`provision job {job.kind} --stack STACK`, or `--runtime modules --module NAME`"
+        yield Fault("mismatch", "strategy", message, evidence=evidence, hint=hint)
     elif job.kind == "multiworker" and loaded is not None and loaded[2] < MULTIWORKER_SINCE:
         message = f"TensorFlow of `{loaded[1]}` has no `tf.distribute.MultiWorkerMirroredStrategy`, which came with 2.4"
         yield Fault("mismatch", "strategy", message, hint="`provision job horovod`")

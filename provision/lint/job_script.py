@@ -226,7 +226,8 @@ def _program(command: ShellCommand) -> str | None:
         rest = iter(words[index + 1 :])
         for after in rest:
             if after == "-m" and next(rest, "") in RUN_PROGRAMS:
-                return next((word for word in rest if word.endswith(".py")), None)
+                named = [word for word in rest if word.endswith(".py") or word.startswith("$")]
+                return next((word for word in named if word.endswith(".py")), next(iter(named), None))
             if after in ("-c", "-m", "-", "-V", "--version"):
                 return None
             if after in ("-W", "-X"):

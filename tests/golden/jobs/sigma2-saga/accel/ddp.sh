@@ -59,8 +59,8 @@ if ! command -v module >/dev/null 2>&1; then
 fi
 command -v module >/dev/null 2>&1 || stop "the command module is not defined by "/cluster/installations/lmod/lmod/init/bash
 module reset >/dev/null 2>&1 || true
-module load TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0
-require_loaded TensorFlow/2.11.0-foss-2022a-CUDA-11.7.0
+module load PyTorch/2.1.2-foss-2022b-CUDA-11.7.0
+require_loaded PyTorch/2.1.2-foss-2022b-CUDA-11.7.0
 module list # record the modules in the output
 set -u
 
