@@ -11,6 +11,7 @@ import dataclasses
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -376,3 +377,40 @@ def test_a_job_with_an_empty_environment_reads_its_settings_from_a_private_file(
         shown += path.read_text(errors="replace")
     assert "Kanarie" not in shown
     assert "t0k3n" not in shown
+
+
+SEEN = """
+import json, os
+import horovod.tensorflow as hvd
+hvd.init()
+kinds = [line.split(" - ")[1].split()[0] for line in open("/proc/self/mountinfo") if f" {os.environ['VIRTUAL_ENV']} " in line]
+print("rank", json.dumps([hvd.rank(), hvd.size(), os.environ.get("SLURMD_NODENAME"), kinds]), flush=True)
+"""
+
+
+def test_an_image_is_proved_on_two_nodes_and_a_horovod_job_of_a_user_runs_from_it(
+    cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("squashfuse_ll") is None or not Path("/dev/fuse").exists():
+        pytest.skip("needs squashfuse and /dev/fuse")
+    monkeypatch.chdir(tmp_path)
+    # The emulated nodes have a namespace each, but one host name: UCX would share memory between them.
+    tcp = ("OMP_NUM_THREADS = 68 }", 'OMP_NUM_THREADS = 68, UCX_TLS = "tcp,self" }')
+    site = cluster.site("image", ("[archs.knl]", '[archs.knl]\ndeliver = "image"'), tcp)
+    cluster.tool.good("build", "--site", site, "--arch", "knl", "--submit")
+    verdict = cluster.tool.json("show", "knl/" + MODULE, "--site", site)["result"]["verdict"]
+    assert {"delivery", "weights"} <= {check["name"] for check in verdict["checks"]}
+    figures = verdict["figures"]
+    assert len(figures["hosts"]) == 2
+    assert figures["reads_image"]["node_lookups"] <= 100
+    assert figures["reads_files"]["node_lookups"] > 20
+    (tmp_path / "train.py").write_text(SEEN)
+    words = ("--site", site, "--arch", "knl", "--nodes", "2", "--script", str(tmp_path / "train.py"), "--no-lint")
+    done = cluster.tool.good("job", "horovod", *words, "--deliver", "image", "--submit", "--json")
+    job = json.loads(done)["result"]["job"]
+    said = next(tmp_path.glob(f"*-{job}.out")).read_text()
+    ranks = sorted(json.loads(line) for line in re.findall(r"^rank (\[.*\])$", said, re.MULTILINE))
+    size = len(ranks)
+    assert size >= 2 and [rank[:2] for rank in ranks] == [[number, size] for number in range(size)], said
+    assert len({rank[2] for rank in ranks}) == 2
+    assert {tuple(rank[3]) for rank in ranks} == {("fuse.squashfuse_ll",)}
