@@ -171,7 +171,7 @@ def _build(args: argparse.Namespace, archs: list[str]) -> tuple[dict[str, Provis
         except ProvisionError as error:
             if error.kind == "interrupted":
                 raise
-            errors[arch] = complete_error(error, {"--arch": arch, "--stack": shlex.quote(args.stack)})
+            errors[arch] = complete_error(error, order.subject(arch))
             for line in error.to_lines():
                 say(f"{arch}: {line}" if line else "")
     return errors, {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -35,6 +36,10 @@ class Order:
     def nothing_to_do(self) -> str:
         """The sentence of a build that finds everything done."""
         return f"nothing to do: {'built, proved and published' if self.publish else 'built and proved'}"
+
+    def subject(self, arch: str) -> dict[str, str]:
+        """The options with which a command in a hint is about the build for one arch, as words of a command line."""
+        return {"--arch": shlex.quote(arch), **({"--stack": shlex.quote(self.stack)} if self.stack else {})}
 
     def read_target(self) -> Target:
         """What the names mean.

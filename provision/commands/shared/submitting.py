@@ -154,7 +154,7 @@ def build_in_jobs(order: Order, archs: Sequence[str]) -> list[SubmittedBuild]:
                 targets[arch] = target
                 say(f"{arch}: submitted job {build.job} for {build.environment}")
         except ProvisionError as error:
-            build.error = complete_error(error, {"--arch": arch})
+            build.error = complete_error(error, order.subject(arch))
             say(f"{arch}: refused: {error.message}")
     if targets and order.wait:
         _follow(order, builds, targets)
@@ -172,7 +172,7 @@ def _follow(order: Order, builds: Sequence[SubmittedBuild], targets: dict[str, T
             remove_left_settings(store, site.scheduler.name)
     for arch, build in submitted.items():
         error = errors[arch]
-        build.error = complete_error(error, {"--arch": arch}) if error else None
+        build.error = complete_error(error, order.subject(arch)) if error else None
         if build.error is None and build.environment:
             env = EnvironmentId.parse(build.environment)
             status = JobStatus(job=build.job or "", state="COMPLETED")

@@ -83,15 +83,16 @@ def test_what_becomes_of_each_job_is_the_result(
     prepared: list[str], monkeypatch: pytest.MonkeyPatch, capsys: Captured, words: Words
 ) -> None:
     monkeypatch.setattr(
-        following, "follow_all", lambda jobs: {"1": None, "2": PlanError("job 2 failed", hint="read it")}
+        following, "follow_all", lambda jobs: {"1": None, "2": PlanError("job 2 failed", hint="`provision fetch`")}
     )
-    assert call("build", *SITE, "--arch", "cpu", "--arch", "knl", "--submit") == 1
+    assert call("build", *SITE, "--arch", "cpu", "--arch", "knl", "--stack", "tensorflow-2.15.1", "--submit") == 1
     out, err = capsys.readouterr()
     first, second = out.splitlines()
     assert first.startswith("cpu ") and "job 1: module load" in first
     assert second == "knl  failed, job 2"
     words("build", out)
-    assert "knl: hint: read it" in err
+    at = f"--arch knl --stack tensorflow-2.15.1 {' '.join(SITE)}"
+    assert f"knl: hint: `provision fetch {at}`" in err, "of the arch that failed, not of the last that was typed"
 
 
 def test_ctrl_c_leaves_the_jobs_and_shows_how_to_follow_them(
