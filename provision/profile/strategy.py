@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from provision.profile.patterns import Module, ShellPath
+from provision.profile.patterns import Module, Name, ShellPath
 from provision.profile.reader import Environ, Reader
 
 StrategyName = Literal["single", "mirrored", "multiworker", "horovod", "ddp", "mpi", "cray-ml-plugin"]
@@ -20,6 +20,7 @@ Status = Literal["recommended", "supported", "deprecated", "absent"]
 class Strategy:
     """A site's advice on a strategy, with a note. `communication` is how workers exchange gradients in a proof.
 
+    `stack` is the one whose module its jobs load, if that is not the stack of the arch: PyTorch's for `ddp`.
     The other values are for plug-ins: the `modules` in order (names, or absolute paths of modulefiles), the `environ` that
     they need, and the `example` that they contain (a path that begins with a `$VARIABLE` that they set) with its `arguments`.
     """
@@ -27,6 +28,7 @@ class Strategy:
     name: StrategyName
     status: Status = "supported"
     note: str | None = None
+    stack: Name | None = None
     communication: Literal["AUTO", "RING", "NCCL", "GLOO", "MPI"] = "AUTO"
     modules: tuple[Module, ...] = ()
     environ: Environ = ()

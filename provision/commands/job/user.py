@@ -50,7 +50,11 @@ def run(args: argparse.Namespace) -> Outcome:
         )
     _check_sweep(args)
     _take_modules_of_venv(args)
-    target = make_target(shipped.load_site(args.site), args.arch, args.stack)
+    site = shipped.load_site(args.site)
+    advised, chosen = site.strategy(kind).stack, args.stack or args.module or args.runtime or args.image
+    if advised and not chosen and "venv" in site.runtimes:
+        args.stack, args.runtime = advised, "venv"
+    target = make_target(site, args.arch, args.stack)
     module = args.module[0] if args.module else target.stack.module
     arch = arch_below(target.site, target.arch.name) or target.arch.name
     modules = target.store.layout.modules(arch)

@@ -48,7 +48,7 @@ WITH_OPTIONS: tuple[tuple[str, str, StrategyName, str, dict[str, Any]], ...] = (
     ("alcf-polaris", "gpu", "single", "-modules", {"runtime": "modules"}),
     ("generic-slurm", "gpu", "horovod", "-container", {"runtime": "container"}),
     ("generic-slurm", "gpu", "single", "-container", {"runtime": "container"}),
-    ("sigma2-saga", "accel", "ddp", "", {"site_modules": ("PyTorch/2.1.2-foss-2022b-CUDA-11.7.0",)}),
+    ("sigma2-saga", "accel", "ddp", "", {"runtime": "venv", "module": "pytorch/2.7.1"}),
     ("alcf-polaris", "gpu", "ddp", "", {"watch_gpus": True}),
     ("alcf-theta", "knl", "ddp", "", {}),
     ("nyu-greene", "gpu", "ddp", "", {}),

@@ -23,7 +23,11 @@ from provision.profile.strategy import PLUGINS, STRATEGIES, StrategyName
 
 STACKS = sorted(path.stem for path in (REPOSITORY / "stacks").glob("*.toml"))
 # The kinds that each stack is for: the name of a stack for one strategy says it.
-OF_STACK: dict[str, tuple[StrategyName, ...]] = {"mirrored": ("mirrored",), "multiworker": ("multiworker",)}
+OF_STACK: dict[str, tuple[StrategyName, ...]] = {
+    "-mirrored": ("mirrored",),
+    "-multiworker": ("multiworker",),
+    "pytorch-": ("single", "ddp"),
+}
 PROGRAM_OF: dict[str, TrainingProgram] = {
     example.job: read_training(PROGRAMS[f"{example.name}/train.py"], "train.py") for example in reversed(EXAMPLES)
 }
@@ -92,6 +96,6 @@ def test_a_job_with_options_has_no_findings(options: dict[str, Any]) -> None:
 def test_the_jobs_of_every_stack_have_no_findings(stack: str) -> None:
     site = profile("nersc-perlmutter")
     arch = site.arch("gpu" if stack.endswith("-gpu") else "cpu")
-    module = stack.replace("tensorflow-", "tensorflow/", 1)
-    for kind in next((kinds for word, kinds in OF_STACK.items() if f"-{word}" in stack), ("single", "horovod")):
+    module = stack.replace("-", "/", 1)
+    for kind in next((kinds for word, kinds in OF_STACK.items() if word in stack), ("single", "horovod")):
         assert findings(site, arch, kind, runtime="venv", module=module) == []

@@ -13,9 +13,11 @@ from typing import Any
 import pytest
 
 from golden_files import facts_of, gpu_site, local_site, lock_of, request_for
+from parts.cli import run
 from parts.paths import PROGRAMS as FOLDER
 from parts.paths import REPOSITORY
-from parts.profiles import tomllib
+from parts.profiles import PROFILES, profile, tomllib
+from provision.commands.shared.offer import judge_profile
 from provision.errors import ConfigError, PlanError
 from provision.knowledge.cuda import gpu_obstacle
 from provision.knowledge.frameworks import FRAMEWORKS, framework_module
@@ -30,6 +32,7 @@ from provision.planning.planner import make_plan
 from provision.planning.solver import Offer, choose, judge_stack
 from provision.profile.site import Site
 from provision.profile.stack import PROGRAMS, read_stack
+from provision.profile.strategy import Strategy
 from provision.profile.wish import read_wish
 from provision.proof.inspection import judge_inspection
 
@@ -140,6 +143,30 @@ def test_a_range_of_pytorch_chooses_the_newest_that_works() -> None:
     for given in ({"horovod": False}, {"pytorch": ">=2", "tensorflow": ">=2"}):
         with pytest.raises(ConfigError):
             read_wish({**wish, "choose": given}, "x.toml")
+
+
+ADVISED = [(site, one) for site in PROFILES for one in profile(site).strategies if one.stack]
+
+
+def test_the_profiles_that_have_a_stack_of_pytorch() -> None:
+    assert {site for site, _ in ADVISED} == {"sigma2-saga", "nersc-perlmutter", "alcf-polaris", "nyu-greene"}
+
+
+@pytest.mark.parametrize(("site", "strategy"), ADVISED, ids=[site for site, _ in ADVISED])
+def test_a_stack_that_a_profile_names_for_a_kind_of_job_works_on_its_archs(site: str, strategy: Strategy) -> None:
+    stack = shipped.load_stack(str(strategy.stack))
+    assert strategy.name in stack.framework.interface.kinds
+    for arch in profile(site).archs:
+        against, _ = judge_profile(profile(site), arch, stack)
+        assert not against or arch.name == "hugemem", (arch.name, against)
+
+
+def test_a_job_of_ddp_loads_the_stack_of_the_profile() -> None:
+    words = ("--site", "sigma2-saga", "--arch", "accel", "--account", "x")
+    done = run("job", "ddp", *words)
+    assert done.returncode == 0 and "module load pytorch/2.7.1" in done.stdout
+    assert "`provision build --site sigma2-saga --arch accel --stack pytorch-2.7.1 --submit`" in done.stderr
+    assert "module load TensorFlow" in run("job", "horovod", *words).stdout
 
 
 # The inspection

@@ -14,6 +14,7 @@
 # PyTorch: 8 processes on 2 nodes, one for each GPU, started by mpiexec-pals.
 # Written by `provision job ddp --site alcf-polaris --arch gpu --account tests`. Submit it with `qsub FILE`.
 # Output: runs/JOBID below the folder from which you submit.
+# supported here: PyTorch 2.14.1: with CUDA 13.0, for the driver 580.
 # The options above:
 #   -N              the job's name in the queue
 #   -o              folder of the output file, which is named after the job ID

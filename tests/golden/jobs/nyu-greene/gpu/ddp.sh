@@ -15,6 +15,7 @@
 # folder with
 # `provision data pull runs/JOBID --site nyu-greene`.
 # Questions about the site: hpc@nyu.edu
+# supported here: PyTorch 2.7.1: newer wheels have no code for the V100.
 
 set -euo pipefail
 umask 022

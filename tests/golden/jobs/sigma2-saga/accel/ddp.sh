@@ -16,6 +16,7 @@
 # to the current folder with
 # `provision data pull runs/JOBID --site sigma2-saga`.
 # Questions about the site: support@nris.no
+# supported here: PyTorch 2.7.1: newer wheels have no code for the P100.
 
 set -euo pipefail
 umask 022
@@ -59,8 +60,9 @@ if ! command -v module >/dev/null 2>&1; then
 fi
 command -v module >/dev/null 2>&1 || stop "the command module is not defined by "/cluster/installations/lmod/lmod/init/bash
 module reset >/dev/null 2>&1 || true
-module load PyTorch/2.1.2-foss-2022b-CUDA-11.7.0
-require_loaded PyTorch/2.1.2-foss-2022b-CUDA-11.7.0
+module use /site/root/modules/accel/lua
+module load pytorch/2.7.1
+require_loaded pytorch/2.7.1
 module list # record the modules in the output
 set -u
 
@@ -71,11 +73,7 @@ export HTTP_PROXY="${HTTP_PROXY:-http://proxy.saga:3128}"
 export HTTPS_PROXY="${HTTPS_PROXY:-http://proxy.saga:3128}"
 
 # Variables that PyTorch and its libraries read.
-export PYTHONNOUSERSITE=1 # packages in ~/.local must not replace those of the modules
 export HDF5_USE_FILE_LOCKING=FALSE # parallel file systems do not have these locks
-export OMPI_MCA_pml=ob1
-export OMPI_MCA_btl='^openib'
-export HOROVOD_MPI_THREADS_DISABLE=1
 export OMP_NUM_THREADS=6
 # How the processes find each other (`init_method="env://"`): the first node, a port of this job alone, and their number.
 MASTER_ADDR=$(scontrol show node "$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)" |
