@@ -122,7 +122,7 @@ def starts_several(job: JobScript, command: ShellCommand) -> bool:
         number = job.filled(given[1].strip("\"'"))
         by_tasks = tasks > 1 and re.search(r"SLURM_(NTASKS|NPROCS)\b", number) is not None
         by_nodes = job.nodes > 1 and re.search(r"SLURM_(JOB_NUM_NODES|NNODES)\b", number) is not None
-        return int(number[:9]) > 1 if number.isdigit() else by_tasks or by_nodes
+        return int(number[:9]) > 1 if number.isdecimal() else by_tasks or by_nodes
     by_srun = launcher == "srun"
     own_nodes = option(text, "-N|--nodes", "[ =]?") if by_srun else None
     nodes = int(own_nodes or job.nodes)

@@ -52,7 +52,7 @@ def torchrun_tasks(job: JobScript) -> Found:
             continue
         tasks = tasks or str(job.ranks_per_node)
         if int(tasks) > 1:
-            yield launch.line, tasks, each if each.isdigit() else tasks
+            yield launch.line, tasks, each if each.isdecimal() else tasks
 
 
 @error(
@@ -132,7 +132,7 @@ def all_on_first_gpu(job: JobScript, program: TrainingProgram, start: Start | No
         return
     found = torchrun_of(start.command)
     each = _value(found[1], NUMBER_OF_PROCESSES) if found else ""
-    ranks = int(each) if each.isdigit() else job.ranks_per_node if start.command.launcher else 1
+    ranks = int(each[:9]) if each.isdecimal() else job.ranks_per_node if start.command.launcher else 1
     bound = one_gpu_per_task(job) or re.search(r"gpu-bind|gpus-per-task|\.sh\b|VISIBLE_DEVICES", job.text)
     node = next((node for script in program.scripts.values() if (node := _on_first_gpu(script))), None)
     chosen = any(_on_first_gpu(script) is None and "cuda" in script.names for script in program.scripts.values())

@@ -219,7 +219,7 @@ COMMANDS = (
     kind(
         "mpi",
         "write a job of any program with mpi4py",
-        "job mpi --site sigma2-saga --arch normal --account nn1234k --ranks-per-node 40",
+        "job mpi --site sigma2-saga --arch normal --account nn1234k",
     ),
     kind(
         PLUGIN,

@@ -51,11 +51,7 @@ COMMANDS = (
         ),
         SITE,
         ARCH_OF_MODULE,
-        examples=(
-            'eval "$(provision activate tensorflow/2.15.1)"',
-            "provision activate --shell fish tensorflow/2.15.1 | source",
-            'eval "`provision activate --shell csh tensorflow/2.15.1`"',
-        ),
+        examples=('eval "$(provision activate tensorflow/2.15.1)"',),
     ),
     verb(
         "explain",

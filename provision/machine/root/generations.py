@@ -68,7 +68,7 @@ class Generations:
         """The numbers of all generations of an arch, the oldest first."""
         with contextlib.suppress(OSError):
             folders = Path(self.shared.layout.generations(arch)).iterdir()
-            return sorted(int(path.name) for path in folders if path.name.isdigit())
+            return sorted(int(path.name) for path in folders if path.name.isdecimal())
         return []
 
     def current(self, arch: str) -> int | None:
@@ -77,7 +77,7 @@ class Generations:
             name = self.pointer(arch).readlink().name
         except OSError:
             return None
-        return int(name) if name.isdigit() else None
+        return int(name) if name.isdecimal() else None
 
     def published(self, arch: str) -> Generation:
         """What users of the arch can load now.

@@ -39,7 +39,7 @@ def run(words: str, stdout: Any = subprocess.PIPE, **environ: str) -> subprocess
         (("list",), (1, 2, 3, 5, 9, 17, 33, 60, 90)),
         (("doctor", "--json"), (45, 120, 150, 250, 400)),
         (("job", "horovod", "--help"), (4, 13, 25, 50)),
-        (("--help",), (7, 20, 40)),
+        (("--help",), (3, 7, 15)),
     ],
 )
 def test_ctrl_c_at_any_moment_prints_no_traceback(words: tuple[str, ...], moments: tuple[int, ...]) -> None:

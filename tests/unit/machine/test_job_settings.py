@@ -126,6 +126,8 @@ def test_a_script_can_be_submitted_again_after_its_file_went(
         "build",
         "--site",
         "nosuch",
+        "--arch",
+        "cpu",
         "--settings",
         str(jobs / "x.settings"),
         "--events",
