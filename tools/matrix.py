@@ -75,7 +75,8 @@ def releases() -> list[Release]:
     rows = []
     for name in shipped.known("stacks"):
         stack = shipped.load_stack(name)
-        if stack.name.endswith("-gpu") or stack.horovod is None:  # the matrix covers Horovod on CPUs only
+        # The matrix covers Horovod for TensorFlow on CPUs only.
+        if stack.name.endswith("-gpu") or stack.horovod is None or stack.framework.name != "tensorflow":
             continue
         version = stack.framework.version
         keras = keras_of(version, stack.environ)
@@ -142,7 +143,7 @@ def name_of(file: str) -> str:
 
 def patch_set(version: str) -> tuple[str, int]:
     """The hash of the patches for this TensorFlow, and their number."""
-    chosen = select_patches(shipped.load_patches(HOROVOD), version)
+    chosen = select_patches(shipped.load_patches(HOROVOD), {"tensorflow": version})
     return hashlib.sha256("".join(patch.sha256 for patch in chosen).encode()).hexdigest()[:12], len(chosen)
 
 

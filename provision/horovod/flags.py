@@ -7,21 +7,24 @@ from __future__ import annotations
 
 import os.path
 
+from provision.knowledge.frameworks import FRAMEWORKS
 from provision.model.facts import GpuFacts
 from provision.model.quoting import quote_cmake, quote_linker
 from provision.profile.gpu import Gpu
 
+# The frameworks that Horovod is built for, each with the folder of its libraries in site-packages.
+LIBRARIES = {"tensorflow": "tensorflow", "pytorch": "torch/lib"}
 
-def build_environ(*, cxx: str, arch_flags: str, patches: int = 0) -> dict[str, str]:
-    """The environment variables that configure a build with TensorFlow and MPI, and with nothing else.
+
+def build_environ(*, framework: str, cxx: str, arch_flags: str, patches: int = 0) -> dict[str, str]:
+    """The environment variables that configure a build with a framework and MPI, and with nothing else.
 
     `cxx` is a path. Without `HOROVOD_WITH_MPI` and `HOROVOD_WITH_TENSORFLOW`, a build that cannot find MPI or TensorFlow
     still succeeds, but without them. Gloo is left out: it brings the unauthenticated network service of `horovodrun`
     (CVE-2024-10190), and one more way in which ranks can fail to find each other.
     """
     return {
-        "HOROVOD_WITH_TENSORFLOW": "1",
-        "HOROVOD_WITHOUT_PYTORCH": "1",
+        **{f"HOROVOD_WITH{'' if name == framework else 'OUT'}_{name.upper()}": "1" for name in LIBRARIES},
         "HOROVOD_WITHOUT_MXNET": "1",
         "HOROVOD_WITH_MPI": "1",
         "HOROVOD_WITHOUT_GLOO": "1",
@@ -62,15 +65,15 @@ def local_version(version: str, patches: int) -> str:
 
 
 # CMake calls this function when it has read all of Horovod's files. Sources that CMake joins into one file share the headers
-# that all of them include. TensorFlow's sources stay by themselves: their own headers take as long as nine other sources
-# (25 CPU seconds; the joined files take 16 to 24).
+# that all of them include. The sources of the framework stay by themselves: TensorFlow's own
+# headers take as long as nine other sources (25 CPU seconds; the joined files take 16 to 24).
 UNITY_BUILD = """\
 function(provision_unity_build)
-  if(TARGET tensorflow)
-    set_target_properties(tensorflow PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 9)
-    get_target_property(sources tensorflow SOURCES)
-    list(FILTER sources INCLUDE REGEX "/horovod/tensorflow/[^/]*$")
-    set_source_files_properties(${sources} TARGET_DIRECTORY tensorflow PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+  if(TARGET @TARGET@)
+    set_target_properties(@TARGET@ PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 9)
+    get_target_property(sources @TARGET@ SOURCES)
+    list(FILTER sources INCLUDE REGEX "/horovod/@PACKAGE@/[^/]*$")
+    set_source_files_properties(${sources} TARGET_DIRECTORY @TARGET@ PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endif()
 endfunction()
 cmake_language(DEFER CALL provision_unity_build)
@@ -81,7 +84,7 @@ cmake_language(DEFER CALL provision_unity_build)
 PREPROCESSOR = "-DNDEBUG -DEIGEN_USE_AVX512_GEMM_KERNELS=0 -DEIGEN_USE_AVX512_TRSM_KERNELS=0"
 
 
-def toolchain_file(mpicxx: str, runpath: tuple[str, ...], *, gpu: bool = False) -> str:
+def toolchain_file(framework: str, mpicxx: str, runpath: tuple[str, ...], *, gpu: bool = False) -> str:
     """The text of a CMake toolchain file (CMake reads the path from `CMAKE_TOOLCHAIN_FILE`).
 
     It turns off debug information (the library has 1.4 MB instead of 40 MB and links in a second), names the MPI
@@ -104,7 +107,7 @@ def toolchain_file(mpicxx: str, runpath: tuple[str, ...], *, gpu: bool = False) 
             ),
             "set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)\n",
             f'set(CMAKE_INSTALL_RPATH "{";".join(map(quote_cmake, runpath))}")\n',
-            UNITY_BUILD,
+            UNITY_BUILD.replace("@TARGET@", framework).replace("@PACKAGE@", FRAMEWORKS[framework].package),
         )
     )
 
@@ -120,13 +123,12 @@ done
 exec cmake "${arguments[@]}"
 """
 
-# Relative to the library in site-packages/horovod/tensorflow/: the libraries of TensorFlow, and lib/ of the prefix.
-RUNPATH_TENSORFLOW = ("$ORIGIN/../../tensorflow",)
+# Relative to the library in site-packages/horovod/PACKAGE/: lib/ of the prefix.
 RUNPATH_PREFIX = ("$ORIGIN/../../../..",)
 
 
-def runpath(mpi_libraries: tuple[str, ...], nccl_library: str | None = None) -> tuple[str, ...]:
-    """The folders in which the built library looks for other libraries: TensorFlow, then MPI, then a shared NCCL."""
+def runpath(framework: str, mpi_libraries: tuple[str, ...], nccl_library: str | None = None) -> tuple[str, ...]:
+    """The folders in which the built library looks for other libraries: the framework's, then MPI, then a shared NCCL."""
     folders = dict.fromkeys(os.path.dirname(library) for library in mpi_libraries)
     nccl = (os.path.dirname(nccl_library),) if nccl_library else ()
-    return RUNPATH_TENSORFLOW + (tuple(folders) or RUNPATH_PREFIX) + nccl
+    return (f"$ORIGIN/../../{LIBRARIES[framework]}", *(tuple(folders) or RUNPATH_PREFIX), *nccl)

@@ -44,7 +44,12 @@ def c_wrapper(cxx: str) -> str:
 
 
 def kit_of_horovod(
-    environ: Mapping[str, str], runpath: tuple[str, ...], gpu: GpuFacts | None, folder: PurePosixPath, mpicxx: str
+    framework: str,
+    environ: Mapping[str, str],
+    runpath: tuple[str, ...],
+    gpu: GpuFacts | None,
+    folder: PurePosixPath,
+    mpicxx: str,
 ) -> Kit:
     """Horovod is configured by variables and by a toolchain file of CMake."""
     nccl, folder_of_nccl = {}, ""
@@ -60,27 +65,35 @@ def kit_of_horovod(
             "CMAKE_TOOLCHAIN_FILE": str(folder / "toolchain.cmake"),
             **({"HOROVOD_NCCL_LIB": folder_of_nccl} if gpu else {}),
         },
-        files={"toolchain.cmake": flags.toolchain_file(mpicxx, runpath, gpu=gpu is not None), **nccl},
+        files={"toolchain.cmake": flags.toolchain_file(framework, mpicxx, runpath, gpu=gpu is not None), **nccl},
         programs={"cmake": flags.CMAKE_WRAPPER},
     )
 
 
 def kit_with_wrapper(
-    name: str, environ: Mapping[str, str], link: str, minor: str, folder: PurePosixPath, mpicc: str
+    name: str,
+    environ: Mapping[str, str],
+    mpi_libraries: tuple[str, ...],
+    minor: str,
+    folder: PurePosixPath,
+    mpicc: str,
 ) -> Kit:
     """Other packages are compiled and linked by the wrapper for C.
 
-    The linker reads `link` from a file: between setup.py and the linker, a wrapper that is a script may expand `$ORIGIN`.
+    The linker reads its options from a file: between setup.py and the linker, a wrapper that is a script may expand `$ORIGIN`.
+    The folders of the MPI come first, because the Python's own come before those of the wrapper: beside Debian's is another MPI.
     """
+    of_mpi = [str(PurePosixPath(library).parent) for library in mpi_libraries]
+    first = (f"-L{place}" for place in dict.fromkeys(of_mpi or [str(PurePosixPath(mpicc).parent.parent / "lib")]))
     return Kit(
         environ={
             **environ,
             **configured(name, mpicc),
-            "LDFLAGS": shlex.quote(f"-Wl,@{folder / 'link.txt'}"),
+            "LDFLAGS": shlex.join((*first, f"-Wl,@{folder / 'link.txt'}")),
             # Build tools such as Cython are imported, not started.
             "PYTHONPATH": str(folder / "tools" / "lib" / f"python{minor}" / "site-packages"),
         },
-        files={"link.txt": link},
+        files={"link.txt": linker_options(mpi_libraries)},
     )
 
 

@@ -65,7 +65,8 @@ def make_builds(request: Request, facts: Facts, gpu: GpuFacts | None, target: st
     """How each package is compiled for `target` on a machine with these facts; none if the stack names no such package.
 
     Raises:
-        PlanError: the lock does not pin a package, or pins more than its source; there is no compiler or MPI.
+        PlanError: the lock does not pin a package, or pins more than its source; there is no compiler or MPI; Horovod is not for
+            GPUs with this framework.
     """
     arch, stack = request.arch, request.stack
     if not stack.from_source:
@@ -93,21 +94,26 @@ def make_builds(request: Request, facts: Facts, gpu: GpuFacts | None, target: st
     builds = []
     if stack.horovod:
         source = request.source("horovod", stack.horovod)
-        patches = select_patches(request.patches, stack.framework.version, gpu=gpu is not None)
-        environ = flags.build_environ(cxx=facts.compiler.cxx, arch_flags=target_flags, patches=len(patches))
+        framework, version = stack.framework.name, stack.framework.version
+        if gpu and framework != "tensorflow":
+            raise_faults([_no_gpus(stack.framework.interface.title)])
+        patches = select_patches(request.patches, {framework: version}, gpu=gpu is not None)
+        environ = flags.build_environ(
+            framework=framework, cxx=facts.compiler.cxx, arch_flags=target_flags, patches=len(patches)
+        )
         if gpu and arch.gpu:
             environ |= flags.gpu_environ(arch.gpu, gpu)
         environ |= site_environ(request)
-        runpath = flags.runpath(libraries, gpu.nccl_library if gpu and gpu.nccl_shared else None)
+        runpath = flags.runpath(framework, libraries, gpu.nccl_library if gpu and gpu.nccl_shared else None)
         abi = decide(
             source=source,
-            framework=request.pinned(stack.framework.package, stack.framework.version),
+            framework=request.pinned(stack.framework.package, version),
             environ=environ,
-            toolchain=flags.toolchain_file(mpicxx, runpath, gpu=gpu is not None),
+            toolchain=flags.toolchain_file(framework, mpicxx, runpath, gpu=gpu is not None),
             patches=patches,
             gpu=gpu,
         )
-        kit = partial(kit_of_horovod, environ, runpath, gpu)
+        kit = partial(kit_of_horovod, framework, environ, runpath, gpu)
         builds.append(build(source=source, patches=patches, wrapper=mpicxx, kit=kit, abi=abi))
     mpicc = c_wrapper(mpicxx)
     for name, version in stack.compiled:
@@ -115,9 +121,8 @@ def make_builds(request: Request, facts: Facts, gpu: GpuFacts | None, target: st
         if facts.mpi and not in_prefix and not facts.mpi.cc:
             raise_faults([_no_wrapper(mpicc, name)])
         environ = {"CFLAGS": f"{target_flags} {QUICK}", **site_environ(request)}
-        link = linker_options(libraries)
-        abi = decide(source=source, environ=environ | configured(name, mpicc), toolchain=link)
-        kit = partial(kit_with_wrapper, name, environ, link, facts.python.minor)
+        abi = decide(source=source, environ=environ | configured(name, mpicc), toolchain=linker_options(libraries))
+        kit = partial(kit_with_wrapper, name, environ, libraries, facts.python.minor)
         builds.append(build(source=source, wrapper=mpicc, kit=kit, abi=abi))
     return tuple(builds)
 
@@ -126,6 +131,15 @@ def site_environ(request: Request) -> dict[str, str]:
     """The variables that the profile sets while something is compiled."""
     arch = request.arch
     return {**({"CC": arch.compiler.cc} if arch.compiler.cc != "gcc" else {}), **dict(arch.build_environ)}
+
+
+def _no_gpus(title: str) -> Fault:
+    return Fault(
+        "mismatch",
+        "horovod",
+        f"Horovod for {title} is built for CPUs only: with CUDA it was not tried",
+        hint="use a stack whose proof is `ddp` on this arch; `provision stack list` shows them",
+    )
 
 
 def _no_wrapper(mpicc: str, package: str) -> Fault:

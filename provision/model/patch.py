@@ -1,9 +1,9 @@
 """A patch of ours to Horovod's source, and the reader of its file.
 
-A patch is a unified diff with a head that states what fails without it, for which TensorFlow, and how it was proved:
+A patch is a unified diff with a head that states what fails without it, for which frameworks, and how it was proved:
 
     Subject: one line
-    Applies-To: tensorflow>=2.16
+    Applies-To: tensorflow>=2.16; pytorch>=2.1 (one framework, or several)
     Needs: gpu (only if just the builds for GPUs need the patch)
     Breaks-Without: the error text, or the silent fault
     Proved-By: how
@@ -13,9 +13,11 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from provision.errors import ConfigError
+from provision.knowledge.frameworks import FRAMEWORKS
 
 REQUIRED_FIELDS = ("Subject", "Applies-To", "Breaks-Without", "Proved-By")
 FIELD = re.compile(r"^([A-Z][A-Za-z-]+): *(.*(?:\n[ \t]+.*)*)$", re.MULTILINE)
@@ -23,11 +25,11 @@ FIELD = re.compile(r"^([A-Z][A-Za-z-]+): *(.*(?:\n[ \t]+.*)*)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patch:
-    """A patch with one purpose. `applies_to` is a PEP 440 specifier set for TensorFlow's version, `name` the file's name."""
+    """A patch with one purpose. `applies_to` are PEP 440 specifier sets by the names of frameworks, `name` the file's name."""
 
     name: str
     subject: str
-    applies_to: str
+    applies_to: Mapping[str, str]
     gpu_only: bool
     text: str
 
@@ -49,22 +51,27 @@ def parse_patch(name: str, text: str) -> Patch:
     head = text.split("\n--- ", 1)[0]
     fields = {key: " ".join(value.split()) for key, value in FIELD.findall(head)}
     faults = [f"the head has no `{key}:`" for key in REQUIRED_FIELDS if not fields.get(key)]
-    framework, _, versions = re.sub(r"\s", "", fields.get("Applies-To", "")).partition("tensorflow")
-    try:
-        SpecifierSet(versions)
-    except InvalidSpecifier as error:
-        faults.append(f"Applies-To: {error}")
+    applies_to = {}
+    for part in re.sub(r"\s", "", fields.get("Applies-To", "")).split(";"):
+        framework = next((name for name in FRAMEWORKS if part.startswith(name)), None)
+        if framework is None:
+            names = " or ".join(f"`{name}`" for name in FRAMEWORKS)
+            faults += [f"Applies-To: `{part}` does not begin with {names}"] if part else []
+            continue
+        applies_to[framework] = part.removeprefix(framework)
+        try:
+            SpecifierSet(applies_to[framework])
+        except InvalidSpecifier as error:
+            faults.append(f"Applies-To: {error}")
     needs = fields.get("Needs", "")
     if needs not in ("", "gpu"):
         faults.append(f"Needs: `{needs}` is not valid; the only valid value is `gpu`")
-    if framework:
-        faults.append(f"Applies-To: `{fields['Applies-To']}` does not begin with `tensorflow`")
     if faults:
         raise ConfigError(f"`{name}` is not a patch of ours", evidence=faults)
     return Patch(
         name=name,
         subject=fields["Subject"],
-        applies_to=versions,
+        applies_to=applies_to,
         gpu_only=needs == "gpu",
         text=text,
     )

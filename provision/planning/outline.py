@@ -37,7 +37,7 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
         "modules": _modules(site, arch),
         "compiler": (f"{arch.compiler.cxx} and {arch.compiler.cc} for {arch.target}",),
         "mpi": (f"{arch.mpi.family} ({arch.mpi.provider}, wrapper {arch.mpi.cxx})",),
-        "horovod": _horovod(arch),
+        "horovod": _horovod(arch, stack),
         "fetch": (_fetch(site, stack),),
         "compile": (_by_spack(site, arch) if stack.backend == "spack" else _compile(site, arch),),
         "install": (("`spack install` and a view, " if stack.backend == "spack" else "") + _install(site),),
@@ -98,9 +98,11 @@ def _modules(site: Site, arch: Arch) -> tuple[str, ...]:
     )
 
 
-def _horovod(arch: Arch) -> tuple[str, ...]:
+def _horovod(arch: Arch, stack: Stack) -> tuple[str, ...]:
     """The switches that do not depend on the machine; `-march` comes from archspec and the compiler."""
-    switches = build_environ(cxx=arch.compiler.cxx, arch_flags=f"(archspec: {arch.target})")
+    switches = build_environ(
+        framework=stack.framework.name, cxx=arch.compiler.cxx, arch_flags=f"(archspec: {arch.target})"
+    )
     own = dict(arch.build_environ) | ({"CC": arch.compiler.cc} if arch.compiler.cc != "gcc" else {})
     lines = [f"{name}={value}" for name, value in {**switches, **own}.items()]
     gpu = arch.gpu

@@ -70,7 +70,7 @@ def test_plain_spack_solves_the_shipped_environment(
     tensorflow = nodes["py-tensorflow"]
     assert tensorflow["parameters"]["lock"].startswith(f"{name.parent.name}-py")
     assert f"-{tensorflow['version']}-" in f"{name.parent.name}-"
-    patches = select_patches(load_patches("0.28.1"), tensorflow["version"], gpu=gpu)
+    patches = select_patches(load_patches("0.28.1"), {"tensorflow": tensorflow["version"]}, gpu=gpu)
     files = {hashlib.sha256(patch.text.encode()).hexdigest() for patch in patches}
     assert set(nodes["py-horovod"]["parameters"]["patches"]) == files
 

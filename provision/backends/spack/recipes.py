@@ -290,7 +290,8 @@ class {title}(Package):
         environ = {{name: text.replace("{{mpicc}}", mpicc) for name, text in {environ}.items()}}
         environ.update(
             CFLAGS=os.environ.get("HOROVOD_BUILD_ARCH_FLAGS", "") + " {quick}",
-            LDFLAGS=f"'-Wl,@{{options}}'",
+            # Before the Python's own folders, which may have another MPI.
+            LDFLAGS=" ".join((*(f"'-L{{folder}}'" for folder in folders), f"'-Wl,@{{options}}'")),
             # Build tools such as Cython are imported, not started.
             PYTHONPATH=join_path(stage, "tools", "lib", f"python{{minor}}", "site-packages"),
         )

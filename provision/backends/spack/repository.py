@@ -133,7 +133,9 @@ def sources_of(request: Request) -> Sources:
         tools=request.build_lock,
         horovod=request.source("horovod", stack.horovod) if stack.horovod else None,
         compiled=tuple(request.source(name, version) for name, version in stack.compiled),
-        patches=select_patches(request.patches, framework.version, gpu=gpu) if stack.horovod else (),
+        patches=select_patches(request.patches, {stack.framework.name: framework.version}, gpu=gpu)
+        if stack.horovod
+        else (),
         gpu=gpu,
     )
 
@@ -223,9 +225,9 @@ def _tools(compiled: Sequence[Sources]) -> str:
 
 def _horovod(compiled: Sequence[Sources]) -> str:
     patches = {patch.name: patch for sources in compiled for patch in sources.patches}
-    environ = flags.build_environ(cxx="", arch_flags="")
+    environ = flags.build_environ(framework="tensorflow", cxx="", arch_flags="")
     switches = {name: value for name, value in environ.items() if name not in ("CXX", "HOROVOD_BUILD_ARCH_FLAGS")}
-    toolchains = {gpu: flags.toolchain_file("@MPICXX@", ("@RUNPATH@",), gpu=gpu) for gpu in (False, True)}
+    toolchains = {gpu: flags.toolchain_file("tensorflow", "@MPICXX@", ("@RUNPATH@",), gpu=gpu) for gpu in (False, True)}
     return PY_HOROVOD.format(
         versions=_sorted(_version(sources.horovod) for sources in compiled if sources.horovod),
         patches="".join(_patch(patch, compiled) for _, patch in sorted(patches.items())),

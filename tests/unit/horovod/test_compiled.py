@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from pathlib import PurePosixPath
 
 import pytest
@@ -57,7 +58,7 @@ def compiler(plan: Plan) -> Command:
 
 
 @pytest.mark.parametrize("make_site", [local_site, slurm_site])
-def test_the_package_is_compiled_after_horovod_by_the_same_operations(make_site: type[Site]) -> None:
+def test_the_package_is_compiled_after_horovod_by_the_same_operations(make_site: Callable[[], Site]) -> None:
     plan = plan_of(make_site())
     names = [one.name for one in plan.steps]
     assert names[3:7] == ["compile", "horovod", f"compile-{NAME}", NAME]
@@ -74,13 +75,14 @@ def test_the_wrapper_for_c_compiles_it_and_the_linker_gets_a_path_that_no_shell_
     assert environ["MPICC"] == "/site/mpich/bin/mpicc"
     assert "-march=haswell" in environ["CFLAGS"]
     assert environ["PYTHONPATH"].endswith("/tools/lib/python3.11/site-packages")
+    assert environ["LDFLAGS"].startswith("-L/site/mpich/lib -Wl,@")
     plan = plan_of(here)
     environ = dict(compiler(plan).environ)
     assert environ["MPICC"] == f"{plan.prefix}/bin/mpicc"
     (link,) = [
         one for one in step(plan, f"compile-{NAME}").operations if isinstance(one, WriteFile) and "link" in one.path
     ]
-    assert environ["LDFLAGS"] == f"-Wl,@{link.path}" and link.text == '-rpath="$ORIGIN/../../.."\n'
+    assert environ["LDFLAGS"] == f"-L{plan.prefix}/lib -Wl,@{link.path}" and link.text == '-rpath="$ORIGIN/../../.."\n'
     assert linker_options(("/a/lib/libmpi.so", "/a/lib/libmpicxx.so")) == '-rpath="/a/lib"\n'
 
 

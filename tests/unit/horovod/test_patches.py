@@ -27,27 +27,37 @@ def as_file(name: str = "0001-all.patch") -> PatchFile:
 
 def test_a_version_gets_the_patches_that_it_needs_sorted_by_name() -> None:
     every = (PATCH_OF_THE_NEWEST, PATCH_OF_ALL)
-    assert select_patches(every, "2.15.1") == (PATCH_OF_ALL,)
-    assert select_patches(every, "2.21.0") == (PATCH_OF_ALL, PATCH_OF_THE_NEWEST)
+    assert select_patches(every, {"tensorflow": "2.15.1"}) == (PATCH_OF_ALL,)
+    assert select_patches(every, {"tensorflow": "2.21.0"}) == (PATCH_OF_ALL, PATCH_OF_THE_NEWEST)
 
 
 def test_a_patch_for_gpus_applies_to_gpu_builds_only(words: Words) -> None:
     every = (PATCH_FOR_GPUS, PATCH_OF_ALL)
-    assert select_patches(every, "2.15.1") == (PATCH_OF_ALL,)
-    assert select_patches(every, "2.15.1", gpu=True) == (PATCH_OF_ALL, PATCH_FOR_GPUS)
-    assert select_patches(every, "2.14.1", gpu=True) == (PATCH_OF_ALL,)
+    assert select_patches(every, {"tensorflow": "2.15.1"}) == (PATCH_OF_ALL,)
+    assert select_patches(every, {"tensorflow": "2.15.1"}, gpu=True) == (PATCH_OF_ALL, PATCH_FOR_GPUS)
+    assert select_patches(every, {"tensorflow": "2.14.1"}, gpu=True) == (PATCH_OF_ALL,)
     with pytest.raises(ConfigError) as caught:
         patch("0004-odd.patch", ">=2.15", "Needs: tpu\n")
     (fault,) = caught.value.evidence
     words("build", fault)
 
 
+def test_a_patch_applies_to_the_frameworks_that_its_head_names() -> None:
+    text = PATCH_OF_ALL.text.replace("tensorflow>=1.15", "tensorflow>=2.16; pytorch>=2.1")
+    both = parse_patch("0004-both.patch", text)
+    every = (PATCH_OF_ALL, both)
+    assert select_patches(every, {"pytorch": "2.14.1"}) == (both,)
+    assert select_patches(every, {"pytorch": "1.13.1"}) == ()
+    assert select_patches(every, {"tensorflow": "2.15.1"}) == (PATCH_OF_ALL,)
+    assert select_patches(every, {"tensorflow": "2.21.0"}) == (PATCH_OF_ALL, both)
+
+
 def test_an_incomplete_patch_head_is_refused_with_every_fault(words: Words) -> None:
     with pytest.raises(ConfigError) as caught:
-        parse_patch("0003-x.patch", "Subject: x\nApplies-To: pytorch>=2\n\n--- a/x\n+++ b/x\n")
+        parse_patch("0003-x.patch", "Subject: x\nApplies-To: jax>=2\n\n--- a/x\n+++ b/x\n")
     breaks, proved, applies = caught.value.evidence
     assert "`Breaks-Without:`" in breaks and "`Proved-By:`" in proved
-    assert applies.startswith("Applies-To: ") and "`pytorch>=2`" in applies
+    assert applies.startswith("Applies-To: ") and "`jax>=2`" in applies
     words("build", "\n".join(caught.value.to_lines()))
     with pytest.raises(ConfigError, match=r"0003-x\.patch"):
         parse_patch("0003-x.patch", PATCH_OF_ALL.text.replace("tensorflow>=1.15", "tensorflow>=new"))

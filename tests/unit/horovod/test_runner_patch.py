@@ -25,7 +25,9 @@ ADDED = "horovod/runner/refusal.py"
 def source(tmp_path: Path) -> str:
     """The text of the module that the patch adds to Horovod, as the patch writes it."""
     (patch,) = (patch for patch in shipped.load_patches("0.28.1") if patch.name == NAME)
-    assert (patch.applies_to, patch.gpu_only) == (">=1.15", False), "for every TensorFlow, on CPUs and GPUs"
+    assert (patch.applies_to, patch.gpu_only) == ({"tensorflow": ">=1.15", "pytorch": ">=1.13"}, False), (
+        "for every TensorFlow, on CPUs and GPUs"
+    )
     _, _, added = patch.text.partition("--- /dev/null\n")
     alone = PatchFile(name=NAME, subject="alone", text="--- /dev/null\n" + added.partition("\n--- ")[0] + "\n")
     (tmp_path / ADDED).parent.mkdir(parents=True)
