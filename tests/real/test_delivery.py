@@ -138,6 +138,30 @@ def test_the_proof_goes_through_the_image_and_verify_knows_it(packed: TinySite) 
         Path(image["file"]).write_bytes(first)
 
 
+@pytest.mark.parametrize(
+    "stand_in",
+    [None, '#!/bin/sh\necho half >"$2"\nexit 1\n', '#!/bin/sh\necho half >"$2"\nkill -9 $PPID\n'],
+    ids=["there is none", "it fails", "the tool is killed"],
+)
+def test_packing_that_fails_keeps_the_image_that_was_there(
+    packed: TinySite, tmp_path: Path, stand_in: str | None
+) -> None:
+    images = prefix_of(packed) / ".provision/images"
+    before = {path.name: path.read_bytes() for path in images.iterdir()}
+    path = Path(without(tmp_path / "bin", "mksquashfs"))
+    if stand_in is not None:
+        (path / "mksquashfs").write_text(stand_in)
+        (path / "mksquashfs").chmod(0o755)
+    done = packed.run("pack", "tensorflow/2.21.0", "--site", "one", PATH=str(path))
+    assert done.returncode not in (0, 2)
+    assert "squashfs" in done.stderr or done.returncode == -signal.SIGKILL
+    after = {path.name: path.read_bytes() for path in images.iterdir() if path.suffix != ".part"}
+    assert after == before
+    packed.good("pack", "tensorflow/2.21.0", "--site", "one")
+    assert {path.name: path.read_bytes() for path in images.iterdir()} == before
+    packed.good("verify", "--all", "--site", "one")
+
+
 def test_all_processes_of_a_job_on_a_node_share_one_mount_and_nothing_stays(packed: TinySite) -> None:
     user = stranger(1)
     (packages,) = prefix_of(packed).glob("lib/python3*")

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from provision.errors import CommandError
 from provision.machine.files.disk import sha256_of, write, write_json
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.run import stream
@@ -37,14 +39,17 @@ def pack(
     log: Path,
     say: Callable[[str], None],
 ) -> dict[str, Any]:
-    """Make the images of an environment, replacing those of an earlier run; returns what describes them.
+    """Make the images of an environment, beside those of an earlier run, which they then replace; returns what describes them.
+
+    Jobs that begin meanwhile find the old ones or the new ones; between the two, `provision-deliver` reads the plain files.
 
     Raises:
-        CommandError: `mksquashfs` fails.
+        CommandError: there is no `mksquashfs`, or it fails; the earlier images stay.
         StoreError: a file or folder cannot be written.
     """
     prefix, folder = Path(store.layout.prefix(env)), Path(store.layout.images(env))
-    store.remove(str(folder))
+    if shutil.which("mksquashfs", path=environ.get("PATH")) is None:
+        raise CommandError("there is no `mksquashfs` on this node", hint="install the package `squashfs-tools`")
     store.shared.make(folder, below=folder.parent)
     os.utime(folder.parent, (0, 0))  # the one time in the image that changes when nothing else does
     images = [_image(prefix, folder / "environment.squashfs", environ, log, say)]
@@ -66,6 +71,8 @@ def pack(
     write(folder / DELIVER, text, executable=True)
     program = {"sha256": hashlib.sha256(text.encode()).hexdigest(), "template": template_sha256(DELIVER_TEMPLATE)}
     write_json(folder / IMAGES, {"environment": str(env), "images": images, "program": program})
+    for path in set(folder.iterdir()) - {folder / DELIVER, folder / IMAGES, *(Path(image["file"]) for image in images)}:
+        path.unlink()  # of an earlier run that was killed, or of a Python that is not shared any more
     return {"images": images}
 
 
@@ -73,7 +80,9 @@ def _image(
     source: Path, file: Path, environ: Mapping[str, str], log: Path, say: Callable[[str], None]
 ) -> dict[str, Any]:
     """Make one image, and describe it: its file, the folder that it replaces, its hash and its bytes."""
-    result = stream(("mksquashfs", str(source), str(file), *OPTIONS, *WITHOUT_RECORDS), environ=environ, log=log)
+    part = file.with_name(f"{file.name}.part")
+    part.unlink(missing_ok=True)  # of a run that was killed
+    result = stream(("mksquashfs", str(source), str(part), *OPTIONS, *WITHOUT_RECORDS), environ=environ, log=log)
     if result.code:
         raise failed_program(
             f"the image of `{source}` was not made: `mksquashfs` ended with code {result.code}",
@@ -81,10 +90,11 @@ def _image(
             hint=f"read `{log}`, fix the cause, then run the same command again",
             log=str(log),
         )
-    file.chmod(0o444)
-    size = file.stat().st_size
+    part.chmod(0o444)
+    size, sha256 = part.stat().st_size, sha256_of(part)
+    part.replace(file)
     say(f"{file.name}: {size / 1e6:.0f} MB")
-    return {"file": str(file), "folder": str(source), "sha256": sha256_of(file), "size": size}
+    return {"file": str(file), "folder": str(source), "sha256": sha256, "size": size}
 
 
 def shared_python(prefix: Path) -> Path | None:
