@@ -31,6 +31,9 @@ from provision.profile.module_system import ModuleSystem
 from provision.proof.lookups import TRACED, count_reads
 from provision.proof.strategies import STRATEGIES, imported_by, judge, name_trainers, retry_arguments, stall_of
 
+# An import under strace takes 5 to 10 s, and ten times that on slow cores; a job must not lose its proof by waiting for it.
+LONGEST_COUNT_S = 180
+
 
 def loaded_environment(
     system: ModuleSystem, modulepath: Path, module: str, activate: Path, log: Path
@@ -147,7 +150,7 @@ class Ranks:
         )
         shared = [str(path) for path in (self.store.root, self.store.root.resolve(), shared_python(prefix)) if path]
         try:
-            done = capture(argv, self.environ, proof.timeout_s)
+            done = capture(argv, self.environ, min(proof.timeout_s, LONGEST_COUNT_S))
             with trace.open(errors="replace") as lines:
                 reads = count_reads(lines, shared, proof.ranks_per_node, joins=bool(before))
             return None if done.returncode else reads
