@@ -226,6 +226,23 @@ def test_two_ranks_of_a_node_share_memory_in_the_namespace(
     wait_for("nothing to be left", lambda: not any(temporary(packed).glob("provision-*")))
 
 
+def test_what_a_killed_job_left_is_removed_by_the_next_one(packed: TinySite) -> None:
+    living, killed, other = (
+        Process(packed, user, job=job) for user, job in ((stranger(1), "6"), (stranger(1), "7"), (stranger(2), "7"))
+    )
+    (keeper,) = temporary(packed).glob(f"provision-{stranger(1).uid}-7-*/keeper")
+    os.kill(int(keeper.read_text()), signal.SIGKILL)
+    killed.running.kill()
+    killed.end()
+    assert keeper.parent.exists()
+    next_job = Process(packed, stranger(1), job="8")
+    assert not keeper.parent.exists()
+    again = Process(packed, stranger(1), job="6")
+    assert again.seen == living.seen, "a job that runs keeps what it has"
+    assert [process.end() for process in (living, again, next_job, other)] == [""] * 4
+    wait_for("nothing to be left", lambda: is_clean(packed))
+
+
 def without(folder: Path, *names: str) -> str:
     """A PATH with every program of this one but these."""
     folder.mkdir()
