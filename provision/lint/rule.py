@@ -4,7 +4,8 @@ The parameters of the function are what the rule looks at; it runs if all of the
 training script. `site`: the profile of the site, if its scheduler is that of the job. `archs`: those that the job may be for.
 `arch`: one of them, if the profile describes the nodes of the job; a fault is reported if the job has it at each of these archs.
 `foreign`: the profile of the site, if it has another scheduler. May be None: `profile` (that of the site in both cases), `named`
-(the arch that the user named), `training` (the training script), `start` (the command that starts it), `script` (the job script).
+(the arch that the user named), `training` (the training script), `start` (the command that starts it), `script` (the job script),
+`cluster` (what the scheduler of this machine says, if it is that of the site).
 
 The function yields the place of each fault, then the values for `{0}`, `{1}` in its message and its fix. A place is a line of the
 job script, or a node or line number of the training script; `Shown` has another text than that line as evidence. The docstring is
@@ -25,7 +26,7 @@ Subject = Literal["job", "job and site", "program", "program and site", "job and
 Found = Iterator[tuple[Any, ...]]
 """What the function of a rule yields: a place, then values for its message and its fix."""
 Check = TypeVar("Check", bound=Callable[..., Iterable[tuple[Any, ...]]])
-MAY_BE_NONE = ("profile", "named", "training", "start", "script")
+MAY_BE_NONE = ("profile", "named", "training", "start", "script", "cluster")
 MOST_SHOWN = 300
 """The most characters of a line that are shown as evidence."""
 

@@ -39,6 +39,7 @@ from provision.lint.syntax import ShellScript
 from provision.lint.training_script import TrainingProgram
 from provision.profile.arch import Arch
 from provision.profile.site import Site
+from provision.schedulers.node_kind import Cluster
 
 __all__ = ["RULES", "WEIGHTS", "count_rules", "lint_job", "lint_program", "read_training"]
 
@@ -65,10 +66,12 @@ def lint_job(
     site: Site | None,
     arch: Arch | None,
     start: Start | None = None,
+    cluster: Cluster | None = None,
 ) -> tuple[Finding, ...]:
     """What is wrong in a job script, and between it and its training script, sorted by line.
 
-    Without a site only the rules that hold at every site apply. `start` is the command that starts the training script.
+    Without a site only the rules that hold at every site apply. `start` is the command that starts the training script, `cluster`
+    what the scheduler of this machine says, if it is that of the site.
     """
     archs = () if site is None else (arch,) if arch else archs_for(script, site)
     fits = site is not None and script.scheduler in ("none", site.scheduler.name)
@@ -83,6 +86,7 @@ def lint_job(
         "foreign": None if fits else site,
         "archs": archs,
         "named": arch,
+        "cluster": cluster,
     }
     return sort_findings(find(given, "job", archs if fits and described else ()))
 

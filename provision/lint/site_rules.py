@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from provision.jobs.limits import refusals
+from provision.jobs.on_cluster import misfits
 from provision.jobs.scheduler_request import batch_for
 from provision.lint.arch_choice import features, queues_of, unknown_features, unknown_queue
 from provision.lint.directive_options import write_directive
@@ -13,12 +14,15 @@ from provision.lint.job_script import TOP, JobScript
 from provision.lint.rule import Found, Shown, advice, error, warning
 from provision.lint.shell_lines import ShellCommand
 from provision.lint.training_script import TrainingProgram
+from provision.model.batch import Batch
 from provision.model.shape import Shape
+from provision.model.walltime import to_seconds
 from provision.profile.arch import Arch
 from provision.profile.job import Job
 from provision.profile.patterns import MEMORY, TIME
 from provision.profile.site import Site
 from provision.schedulers import TITLES
+from provision.schedulers.node_kind import Cluster
 
 # The keys of `[archs.<arch>.job]`, and the other numbers that a queue or a node can refuse: the options of a script that give
 # them, and their names in a sentence.
@@ -109,9 +113,17 @@ def _register(key: str, options: tuple[str, ...], title: str, *, only_warns: boo
             if subject == key and softly is only_warns:
                 yield job.line_of(*options), *said
 
+    def not_here(job: JobScript, site: Site, archs: tuple[Arch, ...], cluster: Cluster | None) -> Found:
+        """By what the scheduler says, whatever the profile knows."""
+        for fault in misfits(_batch(job, site, archs[0]), cluster) if cluster and not only_warns else ():
+            if fault.subject == key and key not in {subject for subject, *_ in _refused(job, site, archs[0])}:
+                directive = write_directive(site, archs[0], key, fault.accepted)
+                fix = FIXES.get(key, "`{0}`").format(directive, fault.accepted) if fault.accepted else fault.evidence[0]
+                yield job.line_of(*options), fault.message, fix
+
     reasons = [f"No {title.partition(' ')[2]}, or one that the site forbids"] if title else []
-    reasons += [f"`{key}` that a queue or a node does not have"] if key in FIXES else []
-    for check in (*((wanted,) if title else ()), *((refused,) if key in FIXES else ())):
+    reasons += [f"`{key}` that the scheduler, a queue or a node does not have"] if key in FIXES else []
+    for check in (*((wanted,) if title else ()), *((refused,) if key in FIXES else ()), not_here):
         (warning if only_warns else error)(key, "{0}", "{1}", "; ".join(reasons))(check)
 
 
@@ -121,8 +133,8 @@ for _key in ("filesystems", "nodes"):
     _register(_key, *KEYS[_key], only_warns=True)
 
 
-def _refused(job: JobScript, site: Site, arch: Arch) -> Iterator[tuple[str, str, str]]:
-    """What exceeds a queue or a node: the key, why, and what to write instead."""
+def _batch(job: JobScript, site: Site, arch: Arch) -> Batch:
+    """What the script requests of nodes of this arch."""
     time, memory = job.value("time") or "0", job.value("mem-per-cpu") or ""
     requested = Job(
         time=time if TIME.fullmatch(time) else "0",
@@ -137,9 +149,21 @@ def _refused(job: JobScript, site: Site, arch: Arch) -> Iterator[tuple[str, str,
     )
     cpus = job.number("cpus-per-task") or (1 if memory else 0)
     shape = Shape(nodes=job.nodes, ranks_per_node=job.ranks_per_node, cpus_per_rank=cpus, gpus_per_node=job.gpus)
+    return batch_for(site, arch, shape, name="", job=requested)
+
+
+def _refused(job: JobScript, site: Site, arch: Arch) -> Iterator[tuple[str, str, str]]:
+    """What exceeds a queue or a node: the key, why, and what to write instead."""
     # `--gpus` without a number of nodes may be on several.
     spread = "nodes" not in job.options and "gpus" in job.options and job.scheduler == "slurm"
-    for fault in refusals(site, arch, batch_for(site, arch, shape, name="", job=requested)):
+    batch = _batch(job, site, arch)
+    longest = [queue.time_for(job.nodes) for queue in arch.queues]
+    if not (batch.partition or batch.qos) and longest and all(longest):
+        limit = max((one for one in longest if one), key=to_seconds)
+        if to_seconds(batch.time) > to_seconds(limit):
+            message = f"the job asks for {batch.time}, but no queue of arch `{arch.name}` gives more than {limit}"
+            yield "time", message, f"`{write_directive(site, arch, 'time', limit)}` or less"
+    for fault in refusals(site, arch, batch):
         subject, accepted = fault.subject, fault.accepted
         if accepted and not (subject == "gpus" and spread):
             yield (

@@ -18,6 +18,7 @@ from provision.lint.rules import count_rules, lint_job, lint_program
 from provision.lint.training_script import TrainingProgram
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import is_file, read_given
+from provision.machine.probes.ask_scheduler import cluster_of
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 
@@ -54,7 +55,8 @@ def run(args: argparse.Namespace) -> Outcome:
             main = (None, read_program(name, text))
         trainings = [training for _, training in ((main,) if main else ())] + others
         start, training = main or (None, None)
-        findings += lint_job(script, training, known, arch, start)
+        there = cluster_of(known, *((arch,) if arch else known.archs)) if known else None
+        findings += lint_job(script, training, known, arch, start, there)
     for training in trainings:
         findings += lint_program(training, known, script, arch)
     typed = ("job", "lint", "--site", args.site) if known else ()

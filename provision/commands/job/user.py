@@ -13,17 +13,17 @@ from provision.commands.shared.environments import arch_below
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import command_line
 from provision.commands.shared.target import make_target
-from provision.errors import CommandError, ConfigError, raise_faults
+from provision.errors import ConfigError, raise_faults
 from provision.jobs.arguments import split_arguments
 from provision.jobs.by_hand import get_environment
-from provision.jobs.on_cluster import is_cluster_of, misfits
+from provision.jobs.on_cluster import misfits
 from provision.jobs.sweep import sweep_jobs
 from provision.jobs.user_job import UserJob, nodes_of, unstaged, with_launcher, without_prefix
 from provision.jobs.user_script import Script, make_script
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import is_file
 from provision.machine.install.make_own_venv import read_venv
-from provision.machine.probes.ask_scheduler import cluster
+from provision.machine.probes.ask_scheduler import cluster_of
 from provision.machine.programs.shell import absolute, expand_variables
 from provision.machine.submission.render_jobs import render_user_script
 from provision.machine.terminal.console import say
@@ -121,12 +121,8 @@ def _compare_with_cluster(scripts: Sequence[Script], *, submit: bool) -> None:
     Raises:
         ConfigError: the scheduler would refuse or never start a job that is to be submitted.
     """
-    arch, scheduler = scripts[0].job.arch, scripts[0].job.site.scheduler.name
-    try:
-        there = cluster(scheduler)
-    except CommandError:
-        return
-    if not is_cluster_of((*(queue.name for queue in arch.queues), *filter(None, [arch.job.partition])), there):
+    there = cluster_of(scripts[0].job.site, scripts[0].job.arch)
+    if there is None:
         return
     faults = tuple(dict.fromkeys(fault for script in scripts for fault in misfits(script.batch, there)))
     if submit:

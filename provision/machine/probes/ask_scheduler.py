@@ -7,10 +7,13 @@ import os
 from collections.abc import Mapping, Sequence
 
 from provision.errors import CommandError
+from provision.jobs.on_cluster import is_cluster_of
 from provision.machine.files.who_may_write import user_name
 from provision.machine.programs.run import capture
+from provision.profile.arch import Arch
 from provision.profile.mpi import MpiFamily
 from provision.profile.scheduler import SchedulerName
+from provision.profile.site import Site
 from provision.schedulers import TITLES, command_environ, job_here, scheduler_for, slurm
 from provision.schedulers.node_kind import Cluster, NodeKind, QueueLimits
 from provision.schedulers.status import JobStatus, RunningJob
@@ -95,6 +98,15 @@ def cluster(name: SchedulerName) -> Cluster:
     return Cluster(
         queues=queues, kinds=node_kinds(), associations=slurm.parse_associations(answer), mpi=config.get("MpiDefault")
     )
+
+
+def cluster_of(site: Site, *archs: Arch) -> Cluster | None:
+    """What the scheduler of this machine says, if it answers and has a queue of one of these archs of the site."""
+    names = [name for arch in archs for name in (*(queue.name for queue in arch.queues), arch.job.partition) if name]
+    with contextlib.suppress(CommandError):
+        there = cluster(site.scheduler.name)
+        return there if is_cluster_of(tuple(names), there) else None
+    return None
 
 
 def _told(argv: Sequence[str]) -> str:

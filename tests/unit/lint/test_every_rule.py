@@ -14,6 +14,8 @@ from provision.lint.arch_choice import on_other_nodes
 from provision.lint.job_script import read_script
 from provision.lint.rules import lint_job, lint_program, read_training
 from provision.profile.site import find_faults
+from provision.schedulers import slurm
+from provision.schedulers.node_kind import Cluster
 
 SLURM = """\
 #!/bin/bash
@@ -294,6 +296,48 @@ def test_without_an_arch_only_what_is_wrong_at_each_arch_is_reported() -> None:
     text += "#SBATCH --cpus-per-task=30 --mem-per-cpu=2G\nset -e\nsrun --cpus-per-task=30 ./x\n"
     for arch, wrong in ((None, False), ("accel", True), ("a100", False)):  # their nodes have 24 and 32 CPUs
         assert ("cpus" in in_job(text, site="sigma2-saga", arch=arch)) is wrong
+
+
+PARTITIONS = """\
+PartitionName=normal AllowAccounts=ALL AllowQos=ALL Default=YES MaxNodes=2 MaxTime=02:00:00 MinNodes=0 State=UP
+PartitionName=other AllowAccounts=ml AllowQos=ALL Default=NO MaxNodes=UNLIMITED MaxTime=1-00:00:00 MinNodes=0 State=UP
+"""
+OF_PARTITION = """\
+#!/bin/bash
+#SBATCH --account=tests
+#SBATCH --partition=normal
+#SBATCH --nodes=2
+#SBATCH --ntasks-per-node=1
+#SBATCH --time=00:30:00
+set -e
+srun python train.py
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule", "fix"),
+    [
+        ("00:30:00", "99:00:00", "time", "`#SBATCH --time=02:00:00` or less, or another queue"),
+        ("--nodes=2", "--nodes=3", "nodes", "`#SBATCH --nodes=2`, or another queue"),
+        ("=normal", "=nornal", "partition", "`#SBATCH --partition=normal`"),
+        ("=normal", "=other", "account", "there are ml"),
+    ],
+)
+def test_a_script_is_compared_with_what_the_scheduler_here_says(old: str, new: str, rule: str, fix: str) -> None:
+    there, site = Cluster(queues=slurm.parse_queues(PARTITIONS)), profile("generic-slurm")
+
+    def fixes(text: str, cluster: Cluster | None) -> dict[str, str]:
+        found = lint_job(read_script(text, "job.sh"), None, site, None, None, cluster)
+        return {one.rule: one.fix for one in found if one.weight == "error"}
+
+    wrong = replace_once(OF_PARTITION, old, new)
+    assert (fixes(OF_PARTITION, there), fixes(wrong, None), fixes(wrong, there)) == ({}, {}, {rule: fix})
+
+
+def test_a_time_over_that_of_every_queue_is_found_without_a_queue() -> None:
+    text = OF_PARTITION.replace("partition=normal", "constraint=gpu")
+    for time, wrong in (("47:00:00", False), ("99:00:00", True)):
+        assert ("time" in in_job(text.replace("00:30:00", time), site="nersc-perlmutter")) is wrong
 
 
 def test_memory_of_a_whole_node_counts_as_memory() -> None:
