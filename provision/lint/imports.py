@@ -51,7 +51,10 @@ def files_of(imported: Import, file: str, program: str) -> tuple[str, ...]:
     stems = ["/".join(parts[: count + 1]) for count in range(len(parts))]
     stems += ["/".join((*parts, part)) for part in imported.names]
     ends = [f"{stem}{end}" for stem in stems for end in (".py", "/__init__.py")]
-    return tuple(posixpath.normpath(posixpath.join(folder, end)) for end in ends)
+    above, own, _ = f"/{folder}/".rpartition(f"/{parts[0]}/") if parts and not level else ("", "", "")
+    # A program in a package, which `-m` starts from above, imports that by its whole name.
+    folders = (folder, above[1:] or ("/" if folder.startswith("/") else "")) if own else (folder,)
+    return tuple(posixpath.normpath(posixpath.join(one, end)) for one in folders for end in ends)
 
 
 def files_beside(text: str, file: str, program: str) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -69,6 +70,8 @@ class JobScript:
     lines: list[ShellLine] = field(default_factory=list)
     commands: list[ShellCommand] = field(default_factory=list)
     variables: dict[str, Setting] = field(default_factory=dict)
+    beside: frozenset[str] = frozenset()
+    """Those of `module_files` that exist."""
 
     @property
     def is_python(self) -> bool:
@@ -161,15 +164,25 @@ class JobScript:
         return next(lines, None)
 
     def starts(self) -> tuple[Start, ...]:
-        """The Python programs that the script starts, in order; without `-c` and `-m`, whose programs are no files."""
-        found, folder = [], ""
+        """The Python programs that the script starts, in order; of modules (`-m`) those whose files are beside it."""
+        return tuple(start for start, of_module in self._starts() if not of_module or start.path in self.beside)
+
+    def module_files(self) -> tuple[str, ...]:
+        """The files in which the modules would be that the script starts with `-m`."""
+        return tuple(start.path for start, of_module in self._starts() if of_module)
+
+    def _starts(self) -> Iterator[tuple[Start, bool]]:
+        """What may be a start of a program, and whether it is one of a module."""
+        folder = ""
         for command in self.commands:
             if command.name == "cd" and len(command.words) > 1:
                 folder = _below(folder, self.filled(command.words[1]))
-            path = _program(command)
-            if path is not None:
-                found.append(Start(path=_below(folder, self.filled(path)), command=command))
-        return tuple(found)
+            path = _program(command) or ""
+            module = path.removeprefix("-m ") if path.startswith("-m ") else None
+            stem = self.filled(path) if module is None else self.filled(module).replace(".", "/")
+            for end in ("",) if module is None else (".py", "/__main__.py"):
+                if stem:
+                    yield Start(path=_below(folder, stem + end), command=command), module is not None
 
     def main(self) -> Start | None:
         """The program that is taken to be the training script: the first that a launcher starts, or else the first."""
@@ -218,17 +231,20 @@ def _below(folder: str, path: str) -> str:
 
 
 def _program(command: ShellCommand) -> str | None:
-    """The Python file that a command starts."""
+    """The Python file that a command starts, or `-m` with the name of the module."""
     words = command.words
     for index, word in enumerate(words):
         if not PYTHON.fullmatch(word) and base(word) not in ("$PYTHON", "${PYTHON}"):
             continue
         rest = iter(words[index + 1 :])
         for after in rest:
-            if after == "-m" and next(rest, "") in RUN_PROGRAMS:
+            if after == "-m":
+                module = next(rest, "")
+                if module not in RUN_PROGRAMS:
+                    return f"-m {module}" if module.replace(".", "").isidentifier() else None
                 named = [word for word in rest if word.endswith(".py") or word.startswith("$")]
                 return next((word for word in named if word.endswith(".py")), next(iter(named), None))
-            if after in ("-c", "-m", "-", "-V", "--version"):
+            if after in ("-c", "-", "-V", "--version"):
                 return None
             if after in ("-W", "-X"):
                 next(rest, None)

@@ -50,6 +50,7 @@ def run(args: argparse.Namespace) -> Outcome:
         trainings = [read_program(name, text)]
     else:
         script = read_script(text, name)
+        script.beside = frozenset(path for path in script.module_files() if _find(path, args.file)[0])
         main, others, unread = _programs(script, args)
         if script.is_python:
             main = (None, read_program(name, text))

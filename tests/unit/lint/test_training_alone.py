@@ -210,6 +210,31 @@ def test_a_program_in_parts_that_never_wraps_its_optimizer_is_found(tmp_path: Pa
     assert call("job", "lint", str(tmp_path / "train.py")) == 0
 
 
+@pytest.mark.parametrize(
+    ("start", "file"),
+    [
+        ("srun python -m pkg.train", "pkg/train.py"),
+        ("mpirun -np 4 python -u -m pkg", "pkg/__main__.py"),
+        ("cd src && srun python3 -m pkg.train --epochs 3", "src/pkg/train.py"),
+    ],
+)
+def test_a_module_that_stands_beside_the_script_is_followed(
+    start: str, file: str, tmp_path: Path, capsys: Captured
+) -> None:
+    def rules(program: str) -> set[str]:
+        (tmp_path / file).write_text(program)
+        code = call("job", "lint", str(tmp_path / "job.sh"), "--json")
+        answer = envelope(capsys)
+        return {one["rule"] for one in (answer["error"] if code else answer["result"])["findings"]}
+
+    (tmp_path / file).parent.mkdir(parents=True)
+    (tmp_path / "job.sh").write_text(replace_once(HAND, "srun python train.py", f"python -m pip list\n{start}"))
+    (tmp_path / file).with_name("model.py").write_text(HOROVOD)
+    assert "ranks-alone" in rules(KERAS)
+    assert not {"ranks-alone", "starts-nothing"} & rules("from pkg.model import model\n" + KERAS)
+    assert not {"ranks-alone", "starts-nothing"} & rules("from .model import model\n" + KERAS)
+
+
 HAND = """\
 #!/bin/bash
 #SBATCH --ntasks=4
