@@ -112,7 +112,11 @@ def _describe(explanation: Explanation) -> list[str]:
         return lines + (["other lines that look like errors:", *_numbered(rest)] if rest else [])
     if explanation.verdict == "unknown":
         return _describe_unknown(explanation)
-    end = "" if explanation.ended else ", but the log has no end: it is cut off, or the program is still running"
+    end = (
+        ""
+        if explanation.ended or explanation.whole
+        else ", but the log has no end: it is cut off, or the program is still running"
+    )
     notes = explanation.findings[:MOST_OTHERS]
     may_matter = (
         [] if explanation.ended else [note for note in notes if note.entry.level != "notice" or "matters" in note.cause]
@@ -171,7 +175,7 @@ def _result(explanation: Explanation) -> dict[str, Any]:
         "program": bool(known and known.entry.id in OF_PROGRAM),
         "others": [_finding(other) for other in explanation.findings[1 if known else 0 :]],
         "begins": explanation.begins,
-        "ended": explanation.ended,
+        "ended": explanation.ended or explanation.whole,
         "lines": [text for _, text in explanation.lines],
     }
 

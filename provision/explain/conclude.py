@@ -20,6 +20,8 @@ The strongest failure leads; of equal ones the first in the log; of one line the
 
 - A complaint below another failure is a report, unless it names an absolute path. More than AFTER_PREAMBLE lines above the last
   other failure it is a consequence, because the program had gone on.
+- A notice that is the cause of the strongest leads, if it is at most ABOVE lines above and names the same thing (`leads`).
+- A time limit is a symptom if an exception is at most DIRECTLY lines above it: the others waited for that process.
 - What is below the line with which a scheduler ends a job is a consequence, unless it is a cause.
 - If exceptions followed from each other, the last one speaks for the program; an import that it tried in vain is a symptom.
 - If there are only consequences, the last words of the program above the first of them are quoted.
@@ -46,8 +48,9 @@ if TYPE_CHECKING:
 AFTER_PREAMBLE = 15
 WENT_ON, WENT_ON_AFTER_TRACEBACK = 2, 20
 AFTER_REMARK, AFTER_COMPLAINT, AFTER_ERROR = 4, 40, 200
-NEAR_END = 50
-"""A sign of success in the last so many lines shows that the log is whole."""
+ABOVE, DIRECTLY = 8, 3
+NEAR_END, AT_END = 50, 5
+"""A sign of success in the last so many lines shows that the log is whole, and so does the last epoch, or an epilog."""
 SURENESS = {"cause": "likely", "error": "likely", "repeated": "likely", "complaint": "likely", "wait": "likely"}
 IMPORTS = ("ModuleNotFoundError", "ImportError")
 EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,80}\.){0,9}[A-Z]\w{0,80}(?:Error|Exception)\b")
@@ -129,6 +132,8 @@ class Explanation:
     """Whether `lines` are the last ones, because none looks like an error."""
     ended: bool = False
     """Whether the last lines say that something ended well."""
+    whole: bool = False
+    """Whether the last lines are those with which programs and jobs end, well or not."""
     trained: bool = False
     """Whether it has many lines of a training."""
 
@@ -169,6 +174,7 @@ class Evidence:
     length: int = 0
     failed_at: int = 0
     success_at: int = 0
+    whole_at: int = 0
     steps: int = 0
     """The number of lines of a training that goes on."""
     went_on: int = 0
@@ -213,6 +219,7 @@ def conclude(evidence: Evidence, *, failed: bool = False) -> Explanation:
         length=evidence.length,
         trained=evidence.steps >= WENT_ON_AFTER_TRACEBACK,
         ended=(evidence.well or evidence.installed) and evidence.success_at > evidence.length - NEAR_END,
+        whole=evidence.whole_at > max(0, evidence.length - AT_END),
     )
 
 
@@ -221,17 +228,28 @@ def rank(findings: list[FoundFailure]) -> list[FoundFailure]:
     firm = [found.number for found in findings if found.level in ("cause", "error", "symptom", "report")]
     first, last = min(firm, default=0), max(firm, default=0)
     ends = min((found.number for found in findings if found.entry.id in ENDS), default=0)
+    raised = [found.number for found in findings if EXCEPTION.match(found.text) and found.strength >= LEVELS["symptom"]]
 
     def judge(found: FoundFailure) -> FoundFailure:
         if found.level == "complaint" and 0 < first < found.number and not found.values.get("path", "").startswith("/"):
             return found.weaker("report")
+        if found.entry.id == "time-limit" and any(0 < found.number - at <= DIRECTLY for at in raised):
+            return found.weaker("symptom")
         if found.level in ("complaint", "remark") and last - found.number > AFTER_PREAMBLE:
             return found.weaker("consequence")
         if 0 < ends < found.number and found.level != "cause" and found.entry.id not in ENDS:
             return found.weaker("consequence")
         return found
 
-    return sorted(map(judge, findings), key=lambda found: (-found.strength, found.number, -found.specific))
+    ordered = sorted(map(judge, findings), key=lambda found: (-found.strength, found.number, -found.specific))
+    notice = next((found for found in ordered if _causes(found, ordered[0])), None)
+    return [replace(notice, level=ordered[0].level), *ordered] if notice else ordered
+
+
+def _causes(notice: FoundFailure, error: FoundFailure) -> bool:
+    """Whether a line that is harmless by itself is the cause of the failure below it, and names the same thing."""
+    same = {name for name, _ in notice.values.items() & error.values.items()} - {"who", "text"}
+    return notice.entry.leads == error.entry.id and bool(same) and 0 < error.number - notice.number <= ABOVE
 
 
 ENDS = ("time-limit", "preempted", "node-failed", "job-cancelled", "job-exceeded-limit", "local-disk-limit")

@@ -48,7 +48,7 @@ def last_words(known: Known, above: Iterable[tuple[int, str]]) -> tuple[tuple[in
         if not text.strip("|*=#~_+->"):
             if found:
                 break
-        elif is_code(raw) or severity(text) != ERROR or says(known, text, "excuse", "progress", "success"):
+        elif is_code(raw) or severity(text) != ERROR or says(known, text, "excuse", "progress", "success", "end"):
             break
         else:
             found.append((number, raw.strip()))

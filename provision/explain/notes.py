@@ -45,6 +45,8 @@ PATH = re.compile(
 REACH, REACH_BELOW, LONGEST_PROBE = 4, 8, 2000
 # So many equal lines near each other say that each rank is alone.
 ALONE, NEAR = 3, 8
+# Keras prints the number of the epoch, then a bar that ends with all its steps. In bytes, because logs have many such lines.
+EPOCH, BAR = re.compile(rb"\bEpoch:? {0,2}\[?(\d+) ?(?:/|of) ?(\d+)\b"), re.compile(r"\W{0,9}(\d+)/(\d+)\s")
 INSTALLED = "Successfully installed "
 MISSED = re.compile(
     r"\W{0,4}ERROR: (?:Could not find a version that satisfies the requirement|No matching distribution found for) ([\w.-]+)"
@@ -68,7 +70,8 @@ class Notes:
         self._tracebacks = TracebackReader()
         self._kept: Counter[str] = Counter()
         self._excused_to = self._probe_at = 0
-        self._alone: list[tuple[int, str]] = []
+        self._last_epoch = False
+        self._alone: list[tuple[int, str, str]] = []
         self._notice_at: dict[str, int] = {}
         """The last harmless line of each rank: a traceback below it belongs to it."""
         self._waiting: dict[str, tuple[FoundFailure, int]] = {}
@@ -92,6 +95,9 @@ class Notes:
             self.fail(evidence.length)  # the log ends before the exception
         evidence.tracebacks = self._tracebacks.found
         evidence.last = tuple((number, self._show(text)) for number, text in reversed(last))
+        bar = next((match for _, text in last if (match := BAR.match(read_line(0, text).text))), None)
+        if self._last_epoch and bar and bar[1] == bar[2]:
+            evidence.whole_at = evidence.length
         words, known = last_words(self._known, last), {one.number for one in evidence.findings}
         evidence.words = words if words and is_refusal(words[-1][1]) and words[-1][0] not in known else ()
 
@@ -99,6 +105,8 @@ class Notes:
         """Note a line of a training that goes on, and that its rank is not dead."""
         self.evidence.went_on += 1
         self.evidence.steps += 1
+        if b"Epoch" in line and (epoch := EPOCH.search(line)):
+            self._last_epoch = epoch[1] == epoch[2]
         if self.evidence.dead:
             self.evidence.dead.discard(read_line(0, read_text(line)).rank)
 
@@ -173,11 +181,16 @@ class Notes:
         if not any(LEVELS[level] for *_, level in hits) and levels & {"success", "installed"}:
             self._succeed(line, installed="success" not in levels)
             return OTHER
+        if not hits and "end" in levels:
+            evidence.whole_at = line.number
+            return OTHER
         for hit in hits:
             if hit[3] == "repeated":
-                near = [(number, same) for number, same in self._alone if line.number - number <= NEAR]
-                self._alone = [*near, (line.number, line.text)]
-                if sum(same == line.text for _, same in self._alone) < ALONE:
+                near = [one for one in self._alone if line.number - one[0] <= NEAR]
+                self._alone = [*near, (line.number, line.text, line.rank)]
+                ranks = [rank for _, same, rank in self._alone if same == line.text]
+                # One rank may print it again and again; without the numbers of ranks, each line may be of another one.
+                if len(ranks) < ALONE or (line.rank and len(set(ranks)) < ALONE):
                     continue
             self._note(line, *hit, status=serious == STATUS)
         if any(level in ("wait", "repeated") for *_, level in hits) or line.rank in self._waiting:

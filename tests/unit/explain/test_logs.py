@@ -96,3 +96,104 @@ def test_a_log_without_a_failure_is_healthy(text: str) -> None:
 def test_an_output_of_a_program_that_failed_is_never_healthy() -> None:
     explanation = shown("all is well\n", failed=True)
     assert explanation.verdict == "unknown" and explanation.last_only
+
+
+TRAINED = "Epoch 1/2\n10/10 - 1s - loss: 0.3 - 100ms/step\n"
+BAR = "\x1b[1m10/10\x1b[0m \x1b[32m━━━━━━━━━━\x1b[0m\x1b[37m\x1b[0m \x1b[1m0s\x1b[0m 1ms/step - loss: 0.2"
+SAGA = """\
+Task and CPU usage stats:
+JobID    JobName  AllocCPUS   NTasks     MinCPU MinCPUTask     AveCPU    Elapsed ExitCode
+345             train          4                                               00:00:30      0:0
+
+Memory usage stats:
+JobID     MaxRSS MaxRSSTask     AveRSS MaxPages   MaxPagesTask   AvePages
+
+Job 345 consumed 0.1 billing hours from project nn1234k.
+
+Job 345 completed at Thu Jan 12 13:44:11 CET 2023
+"""
+
+
+@pytest.mark.parametrize(
+    ("end", "whole"),
+    [
+        ("Epoch 2/2\n10/10 - 1s - loss: 0.3 - 100ms/step\n", True),
+        (f"Epoch 2/2\n\r 1/10 ETA: 1s\r{BAR}\n", True),
+        ("Epoch 2/2\n 3/10 [==>.......] - ETA: 3s - loss: 0.3\n", False),
+        ("", False),
+        ("the job ended well\n", True),
+        (
+            "the site deletes in the folder of the output: old files; copy it:\nprovision data pull runs/3 --site x\n",
+            True,
+        ),
+        ("published: zen2/tensorflow/2.21.0-32496eafe4\n", True),
+        (SAGA, True),
+        ("345|train|COMPLETED|0:0\n", True),
+        ("Slurm Job_id=3 Name=x Ended, Run time 00:00:10, COMPLETED, ExitCode 0\n", True),
+        ("Application 123 resources: utime ~3s, stime ~1s, Rss ~5, inblocks ~3, outblocks ~4\n", True),
+        ("Info: task completed normally with an exit code of 0; initiating job cleanup and removal\n", True),
+        ("Job finished at Mon Nov 20 10:00:00 CET 2026\n", True),
+        ("End time: Mon Nov 20 10:00:00 CET 2026\n", True),
+        ("Done.\n", True),
+        ("\nreal\t0m3.2s\nuser\t0m3s\nsys\t0m0.1s\n", True),
+        ("Done.\n" + TRAINED * 5, False),
+    ],
+)
+def test_the_end_of_a_healthy_log_is_known(end: str, whole: bool) -> None:
+    explanation = shown(TRAINED + end)
+    assert (explanation.verdict, explanation.ended or explanation.whole) == ("healthy", whole)
+    failed = shown(
+        "Traceback (most recent call last):\n  File \"/a/t.py\", line 3, in <module>\n    x()\nNameError: name 'x'\n"
+        + SAGA
+    )
+    assert failed.verdict == "known", "an epilog also follows a failure"
+
+
+LOST = """\
+Traceback (most recent call last):
+  File "/a/train.py", line 3, in <module>
+    x = os.environ['DATA_DIR']
+  File "/usr/lib/python3.11/os.py", line 679, in __getitem__
+    raise KeyError(key) from None
+KeyError: 'DATA_DIR'
+"""
+LIMIT = "slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-11-20T10:00:00 DUE TO TIME LIMIT ***\n"
+MISSING = "FileNotFoundError: [Errno 2] No such file or directory: '/data/x.npz'\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "entry"),
+    [
+        (
+            "ld: skipping incompatible /lib32/libmpi.so when searching for -lmpi\nld: cannot find -lmpi\n",
+            "link-library-other-cpu",
+        ),
+        (
+            "ld: skipping incompatible /lib32/libm.so when searching for -lm\nld: cannot find -lmpi\n",
+            "link-library-missing",
+        ),
+        (MISSING + LIMIT, "file-not-found"),
+        (MISSING + "step 1\n" * 4 + LIMIT, "time-limit"),
+        ("process 0 of 1\n" * 3, "ranks-alone"),
+        ("".join(f"[1,{rank}]<stdout>:process 0 of 1\n" for rank in range(3)), "ranks-alone"),
+        ("[1,0]<stdout>:process 0 of 1\n" * 3, None),
+        ("slurmstepd: error: execve(): python: No such file or directory\n", "program-missing-on-node"),
+        ("slurmstepd: error: execve(): /a/run.sh: No such file or directory\n", "script-missing-on-node"),
+    ],
+)
+def test_what_stands_directly_above_an_error_can_be_its_cause(text: str, entry: str | None) -> None:
+    known = shown(text).known
+    assert (known.entry.id if known else None) == entry
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "slurmstepd: error: execve(): python: No such file or directory\n",
+        "/var/spool/slurmd/job00123/slurm_script: line 8: module: command not found\n",
+        "/var/spool/slurmd/job00123/slurm_script: line 8: DATA_DIR: unbound variable\n",
+        LOST,
+    ],
+)
+def test_an_environment_that_export_did_not_pass_on_is_named(text: str) -> None:
+    assert "--export=NONE" in (shown(text).cause or "")

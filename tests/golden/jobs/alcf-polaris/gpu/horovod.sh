@@ -110,3 +110,5 @@ mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind depth --env "OMP_NUM_THREADS=${OMP_NU
   --env https_proxy=http://proxy.alcf.anl.gov:3128 --env HTTP_PROXY=http://proxy.alcf.anl.gov:3128 \
   --env HTTPS_PROXY=http://proxy.alcf.anl.gov:3128 \
   bash -c 'export CUDA_VISIBLE_DEVICES=$((3 - PALS_LOCAL_RANKID % 4)); exec "$@"' rank python -u "$script"
+
+echo "the job ended well"

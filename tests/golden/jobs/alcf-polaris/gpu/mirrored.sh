@@ -93,3 +93,5 @@ export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
 export PROVISION_REPLICAS=4
 
 python -u "$script"
+
+echo "the job ended well"

@@ -83,3 +83,5 @@ export NUM_INTRA_THREADS=62
 # The plug-in starts MPI itself and averages the gradients instead of Horovod; its example enables that with --enable_ml_comm.
 aprun -n 2 -N 1 -d 64 -cc depth \
   python -u "$script" --enable_ml_comm "--data_dir=$PROVISION_DATA" "--model_dir=$PROVISION_OUTPUT/checkpoints"
+
+echo "the job ended well"

@@ -76,3 +76,5 @@ export NUM_INTRA_THREADS=62
 # In the training script, use hvd.rank() and hvd.local_rank(), not variables of the scheduler.
 aprun -n 2 -N 1 -d 64 -cc depth \
   python -u "$script"
+
+echo "the job ended well"

@@ -77,3 +77,5 @@ export PROVISION_REPLICAS=1
 
 aprun -n 1 -N 1 -d 64 -cc depth \
   python -u "$script"
+
+echo "the job ended well"

@@ -75,3 +75,5 @@ export NUM_INTRA_THREADS=62
 
 aprun -n 1 -N 1 -d 64 -cc depth \
   python -u "$script"
+
+echo "the job ended well"

@@ -85,3 +85,5 @@ export NUM_INTRA_THREADS=32
 # In the training script, use hvd.rank() and hvd.local_rank(), not variables of the scheduler.
 srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=32 --mpi=pmix \
   python -u "$script"
+
+echo "the job ended well"

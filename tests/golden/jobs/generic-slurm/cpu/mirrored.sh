@@ -85,3 +85,5 @@ export NUM_INTRA_THREADS=64
 export PROVISION_REPLICAS=1
 
 python -u "$script"
+
+echo "the job ended well"

@@ -83,3 +83,5 @@ unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY all_proxy ALL_PROXY grpc_pro
 # Only srun works: SlurmClusterResolver reads variables that srun sets. Keras divides each batch among the workers.
 srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=32 --mpi=pmix \
   python -u "$script"
+
+echo "the job ended well"

@@ -83,3 +83,5 @@ export NUM_INTER_THREADS=2
 export NUM_INTRA_THREADS=64
 
 python -u "$script"
+
+echo "the job ended well"

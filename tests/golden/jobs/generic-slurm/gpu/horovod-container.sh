@@ -119,3 +119,5 @@ PYTHON
 # In the training script, use hvd.rank() and hvd.local_rank(), not variables of the scheduler.
 srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=16 --mpi=pmix \
   apptainer exec --nv --bind "$bind" "$image" python -u "$script"
+
+echo "the job ended well"

@@ -90,3 +90,5 @@ export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
 # In the training script, use hvd.rank() and hvd.local_rank(), not variables of the scheduler.
 srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=16 --mpi=pmix \
   python -u "$script"
+
+echo "the job ended well"

@@ -87,3 +87,5 @@ export NUM_INTRA_THREADS=16
 export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-0}"
 
 apptainer exec --nv --bind "$bind" "$image" python -u "$script"
+
+echo "the job ended well"

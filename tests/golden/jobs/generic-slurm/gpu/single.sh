@@ -90,3 +90,5 @@ export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
 export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-0}"
 
 python -u "$script"
+
+echo "the job ended well"

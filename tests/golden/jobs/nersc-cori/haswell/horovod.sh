@@ -82,5 +82,6 @@ export NUM_INTRA_THREADS=16
 srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=32 \
   python -u "$script"
 
+echo "the job ended well"
 echo "the site deletes in the folder of the output: files that were not read for 12 weeks; copy the output before:"
 echo "provision data pull runs/$job_id --site nersc-cori"

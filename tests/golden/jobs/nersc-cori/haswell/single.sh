@@ -78,5 +78,6 @@ export NUM_INTRA_THREADS=32
 
 python -u "$script"
 
+echo "the job ended well"
 echo "the site deletes in the folder of the output: files that were not read for 12 weeks; copy the output before:"
 echo "provision data pull runs/$job_id --site nersc-cori"

@@ -85,5 +85,6 @@ export NUM_INTRA_THREADS=32
 srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --kill-on-bad-exit=1 --cpus-per-task=272 \
   python -u "$script"
 
+echo "the job ended well"
 echo "the site deletes in the folder of the output: files that were not read for 12 weeks; copy the output before:"
 echo "provision data pull runs/$job_id --site nersc-cori"

@@ -80,5 +80,6 @@ export PROVISION_REPLICAS=1
 
 python -u "$script"
 
+echo "the job ended well"
 echo "the site deletes in the folder of the output: files that were not read for 12 weeks; copy the output before:"
 echo "provision data pull runs/$job_id --site nersc-cori"

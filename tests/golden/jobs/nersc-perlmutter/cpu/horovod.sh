@@ -79,5 +79,6 @@ export NUM_INTRA_THREADS=64
 srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=128 \
   python -u "$script"
 
+echo "the job ended well"
 echo "the site deletes in the folder of the output: files that were not read for 8 weeks; copy the output before:"
 echo "provision data pull runs/$job_id --site nersc-perlmutter"

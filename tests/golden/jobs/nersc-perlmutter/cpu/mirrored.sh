@@ -78,5 +78,6 @@ export PROVISION_REPLICAS=1
 
 python -u "$script"
 
+echo "the job ended well"
 echo "the site deletes in the folder of the output: files that were not read for 8 weeks; copy the output before:"
 echo "provision data pull runs/$job_id --site nersc-perlmutter"

@@ -84,5 +84,6 @@ export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
 srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=32 \
   python -u "$script"
 
+echo "the job ended well"
 echo "the site deletes in the folder of the output: files that were not read for 8 weeks; copy the output before:"
 echo "provision data pull runs/$job_id --site nersc-perlmutter"

@@ -83,5 +83,6 @@ export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-0}"
 
 python -u "$script"
 
+echo "the job ended well"
 echo "the site deletes in the folder of the output: files that were not read for 8 weeks; copy the output before:"
 echo "provision data pull runs/$job_id --site nersc-perlmutter"

@@ -80,5 +80,6 @@ export PROVISION_REPLICAS=1
 singularity exec --overlay "$overlay:ro" --bind "$bind" "$image" /bin/bash -c \
   'source /ext3/env.sh && exec "$@"' bash python -u "$script"
 
+echo "the job ended well"
 echo "the site deletes in the folder of the output: files that were not read for 60 days; copy the output before:"
 echo "provision data pull runs/$job_id --site nyu-greene"

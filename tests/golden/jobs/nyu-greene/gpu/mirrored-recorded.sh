@@ -92,5 +92,6 @@ printf '{"kind": "mirrored", "program": "train.py --epochs it'"'"'s 3%%", "nodes
   "$(nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | head -n 1)" \
   "$((SECONDS - started))" >"$PROVISION_OUTPUT/run.json"
 
+echo "the job ended well"
 echo "the site deletes in the folder of the output: files that were not read for 60 days; copy the output before:"
 echo "provision data pull runs/$job_id --site nyu-greene"

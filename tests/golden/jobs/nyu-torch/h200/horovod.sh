@@ -116,5 +116,6 @@ PYTHON
 srun --nodes=1 --ntasks=8 --ntasks-per-node=8 --kill-on-bad-exit=1 --cpus-per-task=8 \
   apptainer exec --nv --bind "$bind" "$image" python -u "$script"
 
+echo "the job ended well"
 echo "the site deletes in the folder of the output: files that were not read for 60 days; copy the output before:"
 echo "provision data pull runs/$job_id --site nyu-torch"

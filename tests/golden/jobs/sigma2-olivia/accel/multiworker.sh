@@ -104,3 +104,5 @@ srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-ta
   apptainer exec --nv --bind "$bind" "$image" /bin/bash -c \
   'export LD_LIBRARY_PATH=/opt/libfabric/lib:/opt/nccl/lib:/opt/aws-ofi-nccl/lib:/usr/lib64"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" && exec "$@"' \
   bash python -u "$script"
+
+echo "the job ended well"

@@ -106,3 +106,5 @@ export CUDA_VISIBLE_DEVICES="${CUDA_VISIBLE_DEVICES:-0}"
 apptainer exec --nv --bind "$bind" "$image" /bin/bash -c \
   'export LD_LIBRARY_PATH=/opt/libfabric/lib:/opt/nccl/lib:/opt/aws-ofi-nccl/lib:/usr/lib64"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}" && exec "$@"' \
   bash python -u "$script"
+
+echo "the job ended well"

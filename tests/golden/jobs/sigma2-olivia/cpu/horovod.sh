@@ -82,3 +82,5 @@ export NUM_INTRA_THREADS=1
 # In the training script, use hvd.rank() and hvd.local_rank(), not variables of the scheduler.
 srun --nodes=1 --ntasks=2 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=1 \
   python -u "$script"
+
+echo "the job ended well"

@@ -81,3 +81,5 @@ export NUM_INTRA_THREADS=1
 export PROVISION_REPLICAS=1
 
 python -u "$script"
+
+echo "the job ended well"

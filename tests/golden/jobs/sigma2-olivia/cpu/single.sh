@@ -79,3 +79,5 @@ export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=1
 
 python -u "$script"
+
+echo "the job ended well"

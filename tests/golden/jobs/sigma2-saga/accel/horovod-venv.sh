@@ -91,5 +91,6 @@ export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
 srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=6 \
   python -u "$script"
 
+echo "the job ended well"
 echo "the site deletes in the folder of the output: files older than 21 days, or up to 42 if there is room; copy the output before:"
 echo "provision data pull runs/$job_id --site sigma2-saga"

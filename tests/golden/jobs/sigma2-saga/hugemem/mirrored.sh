@@ -93,5 +93,6 @@ export PROVISION_REPLICAS=1
 
 python -u "$script"
 
+echo "the job ended well"
 echo "the site deletes in the folder of the output: files older than 21 days, or up to 42 if there is room; copy the output before:"
 echo "provision data pull runs/$job_id --site sigma2-saga"
