@@ -112,3 +112,5 @@ mpiexec -n 8 --ppn 4 --depth 16 --cpu-bind depth --env "OMP_NUM_THREADS=${OMP_NU
   '{ { [ "${PALS_LOCAL_RANKID:-0}" = 0 ] || [ "$(nvidia-smi -L | wc -l)" = 1 ]; } && { nvidia-smi --query-gpu=timestamp,index,utilization.gpu,utilization.memory --format=csv --loop=1 >"$PROVISION_OUTPUT/gpu-$(hostname)-$$.csv" & watcher=$!; while kill -0 $$; do sleep 1; done; kill $watcher; }; } >/dev/null 2>&1 & exec "$@"' \
   rank bash -c 'export RANK=$PALS_RANKID LOCAL_RANK=$PALS_LOCAL_RANKID CUDA_VISIBLE_DEVICES=3,2,1,0; exec "$@"' \
   rank python -u "$script"
+
+echo "the job ended well"

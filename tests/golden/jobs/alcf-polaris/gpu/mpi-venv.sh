@@ -110,3 +110,5 @@ mpiexec -n 64 --ppn 32 --depth 1 --cpu-bind depth --env "OMP_NUM_THREADS=${OMP_N
   --env HTTPS_PROXY=http://proxy.alcf.anl.gov:3128 \
   bash -c 'export CUDA_VISIBLE_DEVICES=$((3 - PALS_LOCAL_RANKID % 4)); exec "$@"' rank python -u -m mpi4py \
   "$script"
+
+echo "the job ended well"

@@ -79,3 +79,5 @@ export MASTER_ADDR MASTER_PORT WORLD_SIZE=2
 # shellcheck disable=SC2016 # the ranks expand the variables
 aprun -n 2 -N 1 -d 64 -cc depth \
   bash -c 'export RANK=$ALPS_APP_PE LOCAL_RANK=$((ALPS_APP_PE % 1)); exec "$@"' rank python -u "$script"
+
+echo "the job ended well"

@@ -81,5 +81,6 @@ srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-ta
   bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec "$@"' rank singularity exec --nv --overlay \
   "$overlay:ro" --bind "$bind" "$image" /bin/bash -c 'source /ext3/env.sh && exec "$@"' bash python -u "$script"
 
+echo "the job ended well"
 echo "the site deletes in the folder of the output: files that were not read for 60 days; copy the output before:"
 echo "provision data pull runs/$job_id --site nyu-greene"

@@ -87,5 +87,6 @@ export MASTER_ADDR MASTER_PORT WORLD_SIZE=8
 srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=6 \
   bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec "$@"' rank python -u "$script"
 
+echo "the job ended well"
 echo "the site deletes in the folder of the output: files older than 21 days, or up to 42 if there is room; copy the output before:"
 echo "provision data pull runs/$job_id --site sigma2-saga"

@@ -92,5 +92,6 @@ export NUM_INTRA_THREADS=1
 srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=1 \
   python -u -m mpi4py "$script"
 
+echo "the job ended well"
 echo "the site deletes in the folder of the output: files older than 21 days, or up to 42 if there is room; copy the output before:"
 echo "provision data pull runs/$job_id --site sigma2-saga"
