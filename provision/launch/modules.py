@@ -106,6 +106,8 @@ NEARLY_STRICT = Code("set -eo pipefail")
 LINES, NOTHING = Code("\n"), Code("")
 # A script of `load_script` prints this and the name of the module on stderr if a module cannot be loaded.
 FAILED_MODULE = "provision-failed-module="
+# And this, with two names, if a module has replaced one that was loaded before it: both are of one family of Lmod.
+REPLACED_MODULE = "provision-replaced-module="
 
 
 def activate_script(activate: str) -> Code:
@@ -170,11 +172,14 @@ def load_script(
         *(bash("module use %s", path) for path in reversed((*extra_path, *system.path))),
     ]
     lines += unload_lines(system, unload)
-    for module in modules:
+    for number, module in enumerate(modules):
         failed = bash("echo %s >&2; exit 3", f"{FAILED_MODULE}{module}")
         lines.append(bash("module load %s || { %s; }", module, failed))
-        if not module.startswith("/"):
-            lines.append(bash('case ":$LOADEDMODULES:" in *:%s:*|*:%s/*) ;; *) %s;; esac', module, module, failed))
+        for needed in (module, *modules[:number]):
+            if not needed.startswith("/"):
+                replaced = bash("echo %s >&2; exit 3", f"{REPLACED_MODULE}{needed} {module}")
+                wrong = failed if needed is module else replaced
+                lines.append(bash('case ":$LOADEDMODULES:" in *:%s:*|*:%s/*) ;; *) %s;; esac', needed, needed, wrong))
     return LINES.join((*lines, *(words(command.split(" ")) for command in setup), last, NOTHING))
 
 
@@ -217,3 +222,10 @@ def parse_environment(text: str) -> dict[str, str]:
 def failed_module(lines: Sequence[str]) -> str | None:
     """The module that a script of `load_script` could not load, from the lines of its stderr; None if it loaded all."""
     return next((line.removeprefix(FAILED_MODULE) for line in lines if line.startswith(FAILED_MODULE)), None)
+
+
+def replaced_module(lines: Sequence[str]) -> tuple[str, str] | None:
+    """The module that a later one replaced in a script of `load_script`, and that one; None if all stayed loaded."""
+    found = (line.removeprefix(REPLACED_MODULE) for line in lines if line.startswith(REPLACED_MODULE))
+    old, _, new = next(found, "").partition(" ")
+    return (old, new) if new else None

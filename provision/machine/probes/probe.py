@@ -19,7 +19,7 @@ from typing import TypeVar
 from provision.errors import CommandError, Fault
 from provision.horovod.kits import c_wrapper
 from provision.knowledge.versions import release
-from provision.launch.modules import FAILED_MODULE, failed_module, load_script
+from provision.launch.modules import FAILED_MODULE, failed_module, load_script, replaced_module
 from provision.launch.program_path import steady_part
 from provision.machine.files.disk import is_file
 from provision.machine.probes.loaded_modules import environment_after, unloaded, what_to_load
@@ -70,7 +70,14 @@ class Probes:
         try:
             return environment_after(load_script(system, arch.modules, unload=arch.unload, setup=setup), clean)
         except CommandError as error:
-            failed = failed_module(error.evidence)
+            failed, replaced = failed_module(error.evidence), replaced_module(error.evidence)
+            if replaced:
+                old, new = replaced
+                message = (
+                    f"module `{old}` of arch `{arch.name}` is replaced when `{new}` is loaded: both are of one family"
+                )
+                hint = f"leave one of them out of `archs.{arch.name}.{self.key}` in `{origin}`"
+                raise MissingError("mismatch", message, hint, list(error.evidence[:-1][:6])) from error
             if not failed:
                 hint = f"run `source {init}` and read its messages"
                 raise MissingError("broken", f"{error.message}: `{init}`", hint, error.evidence[-8:]) from error

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from golden_files import Words, slurm_site
-from parts.modules import SYSTEMS
+from parts.modules import LMOD, SYSTEMS
 from parts.modules import ModuleSystem as Installed
+from provision.errors import Fault
 from provision.launch.modules import parse_environment
 from provision.machine.probes.loaded_modules import folders_of_this_shell
 from provision.machine.probes.login_node import values_here
@@ -78,3 +79,25 @@ def test_a_module_that_only_the_shell_finds_is_answered_with_its_folder(
     for name in (f"`{folders[0]}`", "`modules.path`", f"`{site.origin}`"):
         assert name in str(fault.hint)
     words("doctor", f"{fault.message}\n{fault.hint}")
+
+
+@pytest.mark.skipif(LMOD is None, reason="Lmod is not installed")
+def test_a_module_that_a_later_one_of_its_family_replaces_is_named_with_that_one(tmp_path: Path) -> None:
+    for name, text in (("gcc/12.2.0", 'family("compiler")'), ("mpich/4", ""), ("intel/2023", 'family("compiler")')):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / f"{name}.lua").write_text(f"{text}\n")
+    base = slurm_site()
+    system = dataclasses.replace(base.modules, name="lmod", init=str(LMOD and LMOD.init), path=(str(tmp_path),))
+    site = dataclasses.replace(base, modules=system)
+
+    def faults(*modules: str) -> list[Fault]:
+        probes = Probes(site, dataclasses.replace(base.archs[0], modules=modules))
+        probes.environment()
+        return probes.faults
+
+    assert faults("gcc/12.2.0", "mpich") == faults("intel", "mpich/4") == []
+    (fault,) = faults("gcc/12.2.0", "mpich", "intel/2023")
+    assert fault.kind == "mismatch" and "`gcc/12.2.0`" in fault.message and "`intel/2023`" in fault.message
+    assert f"archs.{base.archs[0].name}.modules" in (fault.hint or "")
+    (fault,) = faults("intel", "gcc/12.2.0")
+    assert fault.message.index("`intel`") < fault.message.index("`gcc/12.2.0`")
