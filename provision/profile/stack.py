@@ -112,7 +112,8 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
     """
     faults = Faults(origin, data)
     top = Reader(data, faults)
-    framework = top.table("framework", required=True).into(Framework)
+    table = top.table("framework", required=True)
+    framework = table.into(Framework)
     horovod, compiled, proof = top.table("horovod"), top.table("compiled"), top.table("proof")
     training = (proof.table(name, required=True).into(Training, data=name) for name in ("mnist", "digits"))
     plugin = next((name for name in PLUGINS if name == proof.data.get("program")), None)
@@ -132,9 +133,10 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
         top.fault(
             "horovod", f"missing; `proof.program` is `{program}`, but only {_listed(WITHOUT_HOROVOD)} train without it"
         )
-    framework_of = FRAMEWORKS.get(framework.name)
-    if framework_of and not proof.has_fault("program") and not plugin and program not in framework_of.programs:
-        proof.fault("program", f"`{program}` does not train {framework_of.title}: {_listed(framework_of.programs)}")
+    known = not (table.has_fault("name") or proof.has_fault("program") or plugin)
+    of = FRAMEWORKS.get(framework.name)
+    if known and of and program not in of.programs:
+        proof.fault("program", f"`{program}` does not train {of.title}: {_listed(of.programs)}")
     horovod.done()
     compiled.done()
     proof.done()

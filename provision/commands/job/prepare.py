@@ -12,6 +12,7 @@ from provision.commands.shared.target import make_target
 from provision.errors import ConfigError
 from provision.jobs.image_job import ImageJob
 from provision.jobs.overlay_job import OWN_FILES, OWN_GB, OverlayJob, lock_name
+from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.knowledge.miniforge import RELEASES, release_for
 from provision.knowledge.versions import ascending
 from provision.machine.configuration import shipped
@@ -43,6 +44,12 @@ def run_image(args: argparse.Namespace) -> Outcome:
 def run_overlay(args: argparse.Namespace) -> Outcome:
     """Write the job that fills an overlay with TensorFlow."""
     target = make_target(shipped.load_site(args.site), args.arch, args.stack)
+    if target.stack.framework.name != TENSORFLOW.name:
+        raise ConfigError(
+            f"the job fills overlays with TensorFlow, but the stack `{target.stack.name}` is of {target.stack.framework.title}",
+            hint=f"`--stack tensorflow-2.15.1`; or `provision build --site {target.site.typed} --arch {target.arch.name} "
+            f"--stack {target.stack.name}` builds an environment",
+        )
     miniforge = release_for(target.stack.pythons)
     if miniforge is None:
         raise ConfigError(

@@ -127,6 +127,15 @@ def test_a_program_of_another_framework_is_a_fault() -> None:
     with pytest.raises(ConfigError) as caught:
         read_stack(data, "x.toml")
     assert any("`multiworker` does not train PyTorch" in line for line in caught.value.evidence)
+    data["framework"]["name"] = "torch"
+    with pytest.raises(ConfigError) as caught:
+        read_stack(data, "x.toml")
+    assert len(caught.value.evidence) == 1, "what a framework that is not known trains is not known either"
+
+
+def test_an_overlay_is_of_tensorflow() -> None:
+    done = run("job", "overlay", "--site", "nyu-greene", "--arch", "gpu", "--stack", OLDER)
+    assert done.returncode == 2 and "the stack `pytorch-2.7.1` is of PyTorch 2.7.1" in done.stderr
 
 
 def test_a_range_of_pytorch_chooses_the_newest_that_works() -> None:
