@@ -7,8 +7,6 @@ import dataclasses
 from dataclasses import dataclass
 
 from provision.commands.shared.environments import read_store
-from provision.commands.shared.offer import choose_stack
-from provision.commands.shared.open_advisories import advisories_line
 from provision.errors import raise_faults
 from provision.knowledge.targets import require_known_target
 from provision.machine.configuration import shipped
@@ -92,6 +90,8 @@ class Target:
 
     def request_for(self, minor: str) -> Request:
         """The request, with the locks for this Python minor version."""
+        from provision.commands.shared.open_advisories import advisories_line
+
         require_known_target(self.arch.target)
         mpi = self.arch.mpi.requirements
         lock, mpi_lock = shipped.load_lock(self.stack.name, minor), shipped.load_lock(mpi, minor) if mpi else None
@@ -138,9 +138,14 @@ def make_target(site: Site, arch: str | None, stack: str | None, backend: Backen
     found = site.arch(arch)
     name = stack or found.stack or site.stack
     wish = shipped.load_wish(name)
-    choice = choose_stack(site, found, wish) if wish else None
-    chosen = choice.verdict.stack if choice else shipped.load_stack(name)
+    passed_over: tuple[str, ...] = ()
+    if wish is None:
+        chosen = shipped.load_stack(name)
+    else:
+        from provision.commands.shared.offer import choose_stack  # it looks at this machine and compares all stacks
+
+        choice = choose_stack(site, found, wish)
+        chosen, passed_over = choice.verdict.stack, choice.passed_over
     if backend is not None:
         chosen = dataclasses.replace(chosen, backend=backend)
-    passed_over = choice.passed_over if choice else ()
     return Target(site=site, arch=found, stack=chosen, store=store, passed_over=passed_over)
