@@ -25,7 +25,7 @@ from provision.commands.shared.typos import refuse_unused
 from provision.commands.venv.check import check_venv
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
 from provision.machine.configuration import shipped
-from provision.machine.install.make_own_venv import read_venv
+from provision.machine.install.read_venv import read_venv
 from provision.machine.probes.installed_packages import shadows_on
 from provision.machine.probes.look_around import tool_on_path
 from provision.machine.programs.shell import environ, which

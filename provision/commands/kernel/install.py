@@ -20,6 +20,7 @@ from provision.machine.configuration import shipped
 from provision.machine.files.disk import exists
 from provision.machine.install import kernels, make_own_venv
 from provision.machine.install.kernels import refuse_kernel_folder, write_kernel
+from provision.machine.install.read_venv import read_venv
 from provision.machine.probes.provided import provided_python
 from provision.machine.programs.shell import absolute, environ, expand_variables
 from provision.machine.submission.render_jobs import render_environment_script
@@ -68,7 +69,7 @@ def install_for_venv(folder: str, wish: KernelWish) -> Outcome:
         ConfigError: it is another venv, or the kernel exists.
         CommandError: pip cannot install `ipykernel`.
     """
-    beneath = make_own_venv.read_venv(Path(folder))
+    beneath = read_venv(Path(folder))
     site = dataclasses.replace(shipped.load_site(beneath.site), root=beneath.root)
     made = _kernel(wish, site, beneath, Path(folder).name, venv=folder)
     if not wish.dry_run:

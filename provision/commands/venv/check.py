@@ -11,6 +11,7 @@ from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK
 from provision.machine.configuration import shipped
 from provision.machine.install import make_own_venv
+from provision.machine.install.read_venv import read_venv
 from provision.machine.probes.provided import provided_python
 from provision.machine.programs.shell import absolute, environ
 from provision.model.check import Check
@@ -23,7 +24,7 @@ def check_venv(folder: Path) -> tuple[Contents, tuple[Check, ...]]:
     Raises:
         ConfigError: `provision venv create` did not make it.
     """
-    beneath = make_own_venv.read_venv(folder)
+    beneath = read_venv(folder)
     site = dataclasses.replace(shipped.load_site(beneath.site), root=beneath.root)
     if beneath.environment is None:
         arch = site.arch(beneath.arch)

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from provision.errors import CommandError, ConfigError
 from provision.knowledge.frameworks import FRAMEWORKS
-from provision.machine.files.disk import disk_error, disk_errors, read_given, read_json, write
+from provision.machine.files.disk import disk_error, disk_errors, read_json, write
 from provision.machine.files.tables import read_combinations
 from provision.machine.install.read_objects import linked_mpi, read_object
+from provision.machine.install.read_venv import not_made_here, read_venv
 from provision.machine.probes.installed_packages import installed_in
 from provision.machine.programs.run import capture
 from provision.model.own_venv import (
@@ -26,7 +27,6 @@ from provision.model.own_venv import (
     pip_config,
     pip_script,
     pth,
-    read_beneath,
     read_constraints,
     refuse_folder,
 )
@@ -106,28 +106,6 @@ def create(
     return dict(packages)
 
 
-def read_venv(folder: Path) -> Beneath:
-    """What a venv that `create` made was made on.
-
-    Raises:
-        ConfigError: it is not such a venv.
-    """
-    text = read_given(str(folder / "pyvenv.cfg"), "file")
-    try:
-        return read_beneath(text)
-    except ValueError as error:
-        raise _not_made_here(folder, error) from error
-
-
-def _not_made_here(folder: Path, error: Exception) -> ConfigError:
-    """The error for a folder that is not a venv that `create` made."""
-    return ConfigError(
-        f"`{folder}` was not made by `provision venv create`",
-        evidence=[str(error)],
-        hint="`provision venv create DIR --on loaded` makes one",
-    )
-
-
 def look_into(
     folder: Path, environ: Mapping[str, str], *, installed: Mapping[str, str] | None = None, family: str = ""
 ) -> Contents:
@@ -145,7 +123,7 @@ def look_into(
         recorded = read_constraints((folder / CONSTRAINTS).read_text(encoding="utf-8"))
         config = (folder / "pip.conf").read_text(encoding="utf-8") if (folder / "pip.conf").exists() else ""
     except (OSError, ValueError) as error:
-        raise _not_made_here(folder, error) from error
+        raise not_made_here(folder, error) from error
     if installed is None:
         installed = installed_in(Path(path) for path in beneath.folders)
     own = installed_in([_site_packages(folder, beneath)])
