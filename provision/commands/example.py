@@ -12,14 +12,14 @@ from provision.knowledge.examples import EXAMPLES, Example
 from provision.machine.configuration import shipped
 from provision.machine.configuration.example_copy import copy_example
 from provision.machine.programs.shell import absolute, default_site
+from provision.wording import columns
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """List the examples, or copy one."""
     if args.name is None:
         rows = [{"name": one.name, "job": one.job, "needs": one.needs, "purpose": one.purpose} for one in EXAMPLES]
-        width = max(len(one.name) for one in EXAMPLES)
-        lines = [f"{one.name:<{width}}  {one.purpose}; job `{one.job}`, {one.needs} and newer" for one in EXAMPLES]
+        lines = columns([(one.name, f"{one.purpose}; job `{one.job}`, {one.needs} and newer") for one in EXAMPLES])
         lines += ["", "to copy one: `provision example NAME DIR`"]
         return Outcome(text="\n".join(lines), result={"examples": rows, "folder": None, "files": []})
     return _copy(next(one for one in EXAMPLES if one.name == args.name), args.folder or args.name)

@@ -19,6 +19,7 @@ from provision.model.layout import EnvironmentId
 from provision.model.overview import mark_words
 from provision.planning.record_diff import record_diff
 from provision.proof.reports import start_lines
+from provision.wording import columns
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -114,11 +115,10 @@ def _diff(store: Store, first: EnvironmentId, second: EnvironmentId) -> Outcome:
         )
     packages = [dict(installed_versions(Path(store.layout.prefix(env)))) for env in (first, second)]
     rows = record_diff(before, after, packages[0], packages[1])
-    width = max((len(f"{one.group} {one.name}") for one in rows), default=0)
     lines = [f"- {first}", f"+ {second}"]
-    lines += [
-        f"{f'{one.group} {one.name}':<{width}}  {one.before or '(none)'} -> {one.after or '(none)'}" for one in rows
-    ]
+    lines += columns(
+        [(f"{one.group} {one.name}", f"{one.before or '(none)'} -> {one.after or '(none)'}") for one in rows]
+    )
     return Outcome(
         text="\n".join(lines if rows else [*lines, "no difference"]),
         result={"before": str(first), "after": str(second), "differences": [one.to_dict() for one in rows]},

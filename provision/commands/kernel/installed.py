@@ -9,6 +9,7 @@ from provision.commands.shared.outcome import Outcome
 from provision.machine.install.kernels import installed_kernels, kernels_folder, remove_kernel
 from provision.machine.programs.shell import absolute, environ
 from provision.model.kernel import refuse_kernel_name
+from provision.wording import columns
 
 
 def kernels_of(args: argparse.Namespace) -> Path:
@@ -20,8 +21,7 @@ def run_list(args: argparse.Namespace) -> Outcome:
     """List them."""
     folder = kernels_of(args)
     kernels = installed_kernels(folder)
-    width = max((len(kernel.name) for kernel in kernels), default=0)
-    lines = [f"{kernel.name.ljust(width)}  {kernel.environment}  ({kernel.display_name})" for kernel in kernels]
+    lines = columns([(kernel.name, f"{kernel.environment}  ({kernel.display_name})") for kernel in kernels])
     return Outcome(
         text="\n".join(lines or [f"no kernel of `provision kernel install` in {folder}"]),
         result={

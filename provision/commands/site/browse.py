@@ -14,6 +14,7 @@ from provision.machine.configuration.search_path import known
 from provision.profile.extending import join, layer_of
 from provision.profile.provenance import nearest_source, read_sources, walk
 from provision.profile.site import retirement
+from provision.wording import columns
 
 NO_SCHEDULER = "no scheduler"
 
@@ -26,13 +27,12 @@ def run_list(args: argparse.Namespace) -> Outcome:
             rows.append(describe(name))
         except ConfigError as error:
             wrong.append(f"{name}: {error.message}")
-    width = max((len(row["name"]) for row in rows), default=0)
     lines = []
     for row in rows:
         notes = [row["scheduler"] or NO_SCHEDULER, f"archs: {', '.join(arch['name'] for arch in row['archs'])}"]
         notes += [retirement(row["retired"])] if row["retired"] else []
-        lines.append(f"{row['name']:<{width}}  {'; '.join(notes)}")
-    return Outcome(text="\n".join([*lines, *wrong]), result={"sites": rows, "unreadable": wrong})
+        lines.append((row["name"], "; ".join(notes)))
+    return Outcome(text="\n".join([*columns(lines), *wrong]), result={"sites": rows, "unreadable": wrong})
 
 
 def run_show(args: argparse.Namespace) -> Outcome:
