@@ -24,6 +24,23 @@ C_WRAPPERS = (
     (r"CC$", "cc"),
 )
 
+# The wrapper of an MPI in the prefix writes the folder of that prefix into the RUNPATH. It starts this in place of the compiler.
+CC_IN_PREFIX = """\
+#!/usr/bin/env bash
+# Written by provision. A wheel is used again in other prefixes, so its RUNPATH must not have the folder of this one.
+set -euo pipefail
+arguments=()
+while [ $# -gt 0 ]; do
+  case "$1" in
+    -Wl,-rpath) shift ;;  # the folder is the next argument
+    -Wl,-rpath,* | -Wl,-rpath=*) ;;
+    *) arguments+=("$1") ;;
+  esac
+  shift
+done
+exec @CC@ "${arguments[@]}"
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kit:
@@ -74,6 +91,7 @@ def kit_with_wrapper(
     name: str,
     environ: Mapping[str, str],
     mpi_libraries: tuple[str, ...],
+    cc: str,
     minor: str,
     folder: PurePosixPath,
     mpicc: str,
@@ -82,6 +100,7 @@ def kit_with_wrapper(
 
     The linker reads its options from a file: between setup.py and the linker, a wrapper that is a script may expand `$ORIGIN`.
     The folders of the MPI come first, because the Python's own come before those of the wrapper: beside Debian's is another MPI.
+    `cc` is the text of a program in place of the compiler; empty if the wrapper starts its own.
     """
     of_mpi = [str(PurePosixPath(library).parent) for library in mpi_libraries]
     first = (f"-L{place}" for place in dict.fromkeys(of_mpi or [str(PurePosixPath(mpicc).parent.parent / "lib")]))
@@ -90,10 +109,12 @@ def kit_with_wrapper(
             **environ,
             **configured(name, mpicc),
             "LDFLAGS": shlex.join((*first, f"-Wl,@{folder / 'link.txt'}")),
+            **(dict.fromkeys(("MPICH_CC", "OMPI_CC"), str(folder / "cc")) if cc else {}),
             # Build tools such as Cython are imported, not started.
             "PYTHONPATH": str(folder / "tools" / "lib" / f"python{minor}" / "site-packages"),
         },
         files={"link.txt": linker_options(mpi_libraries)},
+        programs={"cc": cc} if cc else {},
     )
 
 

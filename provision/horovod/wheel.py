@@ -13,12 +13,22 @@ from pathlib import PurePosixPath
 from provision.errors import Fault, PlanError, raise_faults
 from provision.horovod import abi as wheel_abi
 from provision.horovod import flags
-from provision.horovod.kits import QUICK, Kit, c_wrapper, configured, kit_of_horovod, kit_with_wrapper, linker_options
+from provision.horovod.kits import (
+    CC_IN_PREFIX,
+    QUICK,
+    Kit,
+    c_wrapper,
+    configured,
+    kit_of_horovod,
+    kit_with_wrapper,
+    linker_options,
+)
 from provision.horovod.patches import select_patches
 from provision.knowledge.targets import flags_for
 from provision.model.facts import Facts, GpuFacts
 from provision.model.lock import Lock, Pin
 from provision.model.patch import Patch
+from provision.model.quoting import quote_sh
 from provision.model.request import Request
 
 
@@ -121,8 +131,10 @@ def make_builds(request: Request, facts: Facts, gpu: GpuFacts | None, target: st
         if facts.mpi and not in_prefix and not facts.mpi.cc:
             raise_faults([_no_wrapper(mpicc, name)])
         environ = {"CFLAGS": f"{target_flags} {QUICK}", **site_environ(request)}
-        abi = decide(source=source, environ=environ | configured(name, mpicc), toolchain=linker_options(libraries))
-        kit = partial(kit_with_wrapper, name, environ, libraries, facts.python.minor)
+        cc = CC_IN_PREFIX.replace("@CC@", quote_sh(arch.compiler.cc)) if in_prefix else ""
+        toolchain = linker_options(libraries) + cc
+        abi = decide(source=source, environ=environ | configured(name, mpicc), toolchain=toolchain)
+        kit = partial(kit_with_wrapper, name, environ, libraries, cc, facts.python.minor)
         builds.append(build(source=source, wrapper=mpicc, kit=kit, abi=abi))
     return tuple(builds)
 

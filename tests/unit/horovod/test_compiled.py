@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
 from collections.abc import Callable
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -84,6 +85,31 @@ def test_the_wrapper_for_c_compiles_it_and_the_linker_gets_a_path_that_no_shell_
     ]
     assert environ["LDFLAGS"] == f"-L{plan.prefix}/lib -Wl,@{link.path}" and link.text == '-rpath="$ORIGIN/../../.."\n'
     assert linker_options(("/a/lib/libmpi.so", "/a/lib/libmpicxx.so")) == '-rpath="/a/lib"\n'
+
+
+def test_the_wrapper_in_a_prefix_leaves_that_prefix_out_of_the_wheel(tmp_path: Path) -> None:
+    """The wrapper of the `mpich` wheel adds `-Wl,-rpath -Wl,PREFIX/lib`; another prefix uses the compiled wheel too."""
+    plan = plan_of(local_site())
+    environ = dict(compiler(plan).environ)
+    (program,) = [
+        one for one in step(plan, f"compile-{NAME}").operations if isinstance(one, WriteFile) and one.executable
+    ]
+    assert environ["MPICH_CC"] == environ["OMPI_CC"] == program.path
+    script = tmp_path / "cc"
+    script.write_text(program.text.replace("exec gcc", "printf '%s\\n'"))
+    words = [
+        "-shared",
+        "-Wl,@/link.txt",
+        "-Wl,-rpath",
+        "-Wl,/prefix/lib",
+        "-Wl,-rpath=/a",
+        "-L/prefix/lib",
+        "a b.o",
+        "-lmpi",
+    ]
+    done = subprocess.run(["bash", str(script), *words], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["-shared", "-Wl,@/link.txt", "-L/prefix/lib", "a b.o", "-lmpi"]
+    assert "MPICH_CC" not in dict(compiler(plan_of(slurm_site())).environ)
 
 
 def test_only_the_source_of_the_lock_is_downloaded_and_no_patch_of_horovod_applies() -> None:
