@@ -256,12 +256,18 @@ def test_a_venv_that_hides_the_tensorflow_of_the_modules_stops_the_job(
     assert f"{packages_of(venv)}/tensorflow" in error and f"{tmp_path}/of-site" in error
     words("job", error.replace(str(packages_of(venv)), "PACKAGES"))
     assert "trained" not in done.stdout
+    shutil.rmtree(packages_of(venv) / "tensorflow")
+    for folder in (packages_of(venv), tmp_path / "of-site"):
+        (folder / "torch").mkdir()
+    assert "torch hides" in errors_of(run_with_venv(tmp_path, venv, modules=tmp_path / "of-site").stderr)
 
 
 @pytest.mark.parametrize(
     ("built_for", "library", "named"),
     [
         ("2.15.1", "openmpi", ""),
+        ({"tensorflow": "2.15.1", "pytorch": "2.7.1"}, "openmpi", ""),
+        ({"pytorch": "2.7.1"}, "openmpi", "PyTorch 2.7.1"),
         ("2.14.0", "openmpi", "TensorFlow 2.14.0"),
         (None, "openmpi", ""),
         ("2.15.1", None, "MPI"),
@@ -269,7 +275,7 @@ def test_a_venv_that_hides_the_tensorflow_of_the_modules_stops_the_job(
     ],
 )
 def test_a_horovod_of_the_user_is_used_if_it_was_compiled_for_what_is_loaded(
-    built_for: str | None, library: str | None, named: str, venv: Path, tmp_path: Path, words: Words
+    built_for: str | dict[str, str] | None, library: str | None, named: str, venv: Path, tmp_path: Path, words: Words
 ) -> None:
     """The venv and the libraries are real; they stand in for Open MPI's and MPICH's, by the symbol that tells them apart."""
     compiler = shutil.which("gcc")
@@ -279,7 +285,9 @@ def test_a_horovod_of_the_user_is_used_if_it_was_compiled_for_what_is_loaded(
     horovod = packages_of(venv) / "horovod" / "tensorflow"
     horovod.mkdir(parents=True)
     if built_for:
-        (horovod.parent / "metadata.json").write_text(json.dumps({"tensorflow": built_for}))
+        (horovod.parent / "metadata.json").write_text(
+            json.dumps({"tensorflow": built_for} if isinstance(built_for, str) else built_for)
+        )
     symbol = "int ompi_mpi_comm_world;" if library == "openmpi" else "int MPI_Init(void) { return 0; }"
     mpi = tmp_path / "libmpi.so.40"
     for target, text, more in (

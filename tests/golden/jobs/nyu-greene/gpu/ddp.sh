@@ -56,7 +56,7 @@ module purge >/dev/null 2>&1 || true
 module list # record the modules in the output
 set -u
 
-# The container provides CUDA and TensorFlow.
+# The container provides CUDA and PyTorch.
 image="/scratch/work/public/singularity/cuda12.1.1-cudnn8.9.0-devel-ubuntu22.04.2.sif"
 [ -f "$image" ] || stop "there is no container image $image"
 overlay="/scratch/$USER/tensorflow-example/tensorflow.ext3" # read-only in jobs, because several jobs can share it
