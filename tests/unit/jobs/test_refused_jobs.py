@@ -34,6 +34,7 @@ WRONG = {"account": None, "nodes": 2, "time": "15-0", "image": "a b.sif", "watch
 REFUSED: tuple[Refused, ...] = (
     # Kinds and nodes
     (*SAGA, "mirrored", {"ranks_per_node": 2}),
+    (*SAGA, "ddp", {}),  # its modules are TensorFlow
     (*SAGA, "mirrored", {"nodes": 2}),
     (*SAGA, "mirrored", {"gpus": 5}),
     (*SAGA, "mirrored", WRONG),  # one error has all faults
