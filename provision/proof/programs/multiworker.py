@@ -3,7 +3,8 @@
 It is for stacks whose users train with this strategy (`proof.program = "multiworker"`): one process for each GPU or share
 of a node. The processes communicate with gRPC and, on GPUs, with NCCL; Horovod and MPI are not needed.
 
-- The cluster comes from SlurmClusterResolver under srun, otherwise from the launcher's ranks as TF_CONFIG (`cluster.py`).
+- The cluster comes from SlurmClusterResolver under srun, if all nodes reach each other by its names, otherwise from the
+  launcher's ranks as TF_CONFIG (`cluster.py`).
 - With Keras 2 and tf-keras, `fit` trains. With Keras 3 it fails under this strategy ("Attempt to convert a value
   (PerReplica", keras-team/keras 20585; seen with Keras 3.15.1), so a loop of `strategy.run` and `strategy.reduce` trains.
   The report states which one was used.
@@ -53,16 +54,26 @@ def slurm_workers(tf, environ, rank):
 
 def find_cluster(tf, args, environ, where):
     """How the workers find each other: by whose addresses, and the addresses of all."""
-    rank, size, refused = where["rank"], where["size"], None
+    rank, size, refused, resolved = where["rank"], where["size"], None, []
     if where["srun"]:
-        workers, refused = slurm_workers(tf, environ, rank)
+        resolved, refused = slurm_workers(tf, environ, rank)
         # All workers must use the same addresses, so each one writes whether it can use those of the resolver.
         answers = exchange(os.path.join(args.out, "cluster", "resolved"), rank, size, args.stall, refused)
         refused = next(filter(None, answers), None)
-        if refused is None:
-            return {"by": "SlurmClusterResolver", "workers": workers}
-    found = meet(os.path.join(args.out, "cluster"), rank, size, args.stall)
+    by_name = bool(resolved) and refused is None
+    name = environ.get("SLURMD_NODENAME") if by_name else None
+    found = meet(os.path.join(args.out, "cluster"), rank, size, args.stall, name)
+    # A name may have an address of the loopback or of another network. TensorFlow would wait for it for ever.
+    if by_name and (found["interface"] == "lo" or hosts_of(found["workers"]) == hosts_of(resolved)):
+        return {"by": "SlurmClusterResolver", "workers": resolved}
+    if by_name:
+        refused = "not all nodes are reached by the names of SlurmClusterResolver"
     return {"by": "TF_CONFIG", "workers": found["workers"], "not_by_resolver": refused}
+
+
+def hosts_of(workers):
+    """The hosts of addresses."""
+    return [worker.rsplit(":", 1)[0] for worker in workers]
 
 
 def make_strategy(tf, communication):
@@ -125,7 +136,7 @@ class MultiWorker(DistributedTrial):
         # The size according to the strategy, not to the launcher: a worker that found no others is rank 0 of 1.
         self.size = self.strategy.num_replicas_in_sync
         self.rank = rank if self.size > 1 else 0
-        hosts = [worker.split(":")[0] for worker in found["workers"]]
+        hosts = hosts_of(found["workers"])
         fields.update(rank=self.rank, size=self.size, local_size=hosts.count(hosts[rank]))
         self.say(f"{self.size} workers by {found['by']}, {args.communication}: {', '.join(found['workers'])}")
 
