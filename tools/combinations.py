@@ -1,7 +1,7 @@
-"""Compare the rows of TensorFlow in provision/knowledge/combinations.toml with the wheels on the package index.
+"""Compare the rows of frameworks in provision/knowledge/combinations.toml with the wheels on the package index.
 
     .venv/bin/python tools/combinations.py              # every row, a look-up of pip for each (minutes)
-    .venv/bin/python tools/combinations.py 2.15 2.21    # these minor versions
+    .venv/bin/python tools/combinations.py 2.15 pytorch  # these minor versions and frameworks
 
 pip reads the metadata of the wheel and downloads nothing else. Prints each difference; the exit code is 1 if there are any.
 """
@@ -14,18 +14,19 @@ import subprocess
 import sys
 
 from provision.knowledge.combinations import FrameworkRow
+from provision.knowledge.frameworks import FRAMEWORKS
 from provision.machine.files.tables import read_combinations
 
 OLD = ("manylinux2014_x86_64", "manylinux2010_x86_64")
 GLIBC = {"manylinux2010": "2.12", "manylinux2014": "2.17"}
 
 
-def wheel(release: str, python: str) -> tuple[str, list[str]]:
+def wheel(package: str, release: str, python: str) -> tuple[str, list[str]]:
     """The name of the wheel and its requirements, from pip's report."""
     tags = [*(f"manylinux_2_{minor}_x86_64" for minor in reversed(range(5, 40))), *OLD]
     argv = [sys.executable, "-m", "pip", "install", "--quiet", "--dry-run", "--ignore-installed", "--no-deps"]
     argv += ["--report", "-", "--python-version", python, "--implementation", "cp", "--only-binary", ":all:"]
-    argv += ["--target", "unused", *(word for tag in tags for word in ("--platform", tag)), f"tensorflow=={release}"]
+    argv += ["--target", "unused", *(word for tag in tags for word in ("--platform", tag)), f"{package}=={release}"]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     found = json.loads(done.stdout)["install"][0]
     return found["download_info"]["url"].rsplit("/", 1)[1], found["metadata"].get("requires_dist", [])
@@ -45,7 +46,7 @@ def differences(row: FrameworkRow) -> list[str]:
     lines = []
     for python in (row.python[0], row.python[-1]):
         try:
-            name, requires = wheel(row.release, python)
+            name, requires = wheel(FRAMEWORKS[row.framework].distributions[0], row.release, python)
         except subprocess.CalledProcessError as error:
             lines.append(f"no wheel for Python {python}: {error.stderr.strip().splitlines()[-1:]}")
             continue
@@ -62,11 +63,11 @@ def differences(row: FrameworkRow) -> list[str]:
 def main() -> int:
     """Compare, and print what differs."""
     wanted, wrong = set(sys.argv[1:]), 0
-    for row in read_combinations().tensorflow:
-        if not wanted or row.version in wanted:
+    for row in read_combinations().frameworks:
+        if not wanted or wanted & {row.version, row.framework}:
             lines = differences(row)
             wrong += len(lines)
-            print(f"{row.release}: {'; '.join(lines) or 'as in the row'}", flush=True)
+            print(f"{row.framework} {row.release}: {'; '.join(lines) or 'as in the row'}", flush=True)
     return bool(wrong)
 
 
