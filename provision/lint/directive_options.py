@@ -6,6 +6,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator
 
+from provision.knowledge.whole_numbers import whole_number
 from provision.profile.arch import Arch
 from provision.profile.scheduler import SchedulerName
 from provision.profile.site import Site
@@ -47,17 +48,18 @@ def read_options(text: str, scheduler: SchedulerName) -> Iterator[tuple[str, str
 
 
 def _resources(text: str) -> Iterator[tuple[str, str]]:
-    """The options in `-l` of PBS: `select=2:system=x:ngpus=4`, `walltime=…`, `filesystems=home:eagle`."""
+    """The options in `-l` of PBS: `select=2:system=x:ngpus=4`, `nodes=2:ppn=4`, `walltime=…`, `filesystems=home:eagle`."""
     for resource in text.split(","):
         key, _, value = resource.partition("=")
-        if key != "select":
+        if key not in ("select", "nodes"):
             yield {"walltime": "time"}.get(key, key), value
             continue
-        nodes, *chunk = value.split(":")
-        yield "nodes", nodes
-        for part in chunk:
+        chunks = [chunk.split(":") for chunk in value.split("+")]
+        counts = [whole_number(chunk[0]) for chunk in chunks]
+        yield "nodes", value if None in counts else str(sum(filter(None, counts)))
+        for part in chunks[0][1:]:
             name, _, amount = part.partition("=")
-            yield {"ngpus": "gpus-per-node"}.get(name, name), amount
+            yield {"ngpus": "gpus-per-node", "gpus": "gpus-per-node", "ppn": "mpiprocs"}.get(name, name), amount
 
 
 def _attributes(text: str) -> Iterator[tuple[str, str]]:

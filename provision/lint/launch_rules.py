@@ -131,6 +131,8 @@ def starts_several(job: JobScript, command: ShellCommand) -> bool:
         return int(each) * nodes > 1
     if launcher not in ("srun", "mpirun", "mpiexec") or has(text, HOSTS):
         return False
+    if job.scheduler == "pbs" and launcher == "mpirun":  # the list of nodes has each of them, as often as it has ranks
+        return nodes * (job.number("mpiprocs") or 1) > 1
     if job.scheduler != "slurm":
         return by_srun and nodes > 1
     if own_nodes == "1" and job.number("ntasks") is None:

@@ -309,6 +309,15 @@ def test_an_option_of_the_program_is_not_one_of_the_launcher() -> None:
         assert not {"ranks", "ranks-alone"} & by_hand(start, HOROVOD)
 
 
+@pytest.mark.parametrize("nodes", ["nodes=2:ppn=4", "select=2:ncpus=32:ngpus=4", "select=1:ngpus=4+1:ngpus=4"])
+def test_every_way_in_which_pbs_counts_nodes_is_read(nodes: str) -> None:
+    directives = f"#PBS -l {nodes}\n#PBS -l walltime=00:10:00"
+    change = ("#SBATCH --ntasks=4\n#SBATCH --time=00:30:00", directives)
+    for start, wrong in (("aprun -n 8 -N 4", False), ("mpiexec -n 8 --ppn 4", False), ("aprun -n 9 -N 4", True)):
+        assert ("ranks" in by_hand(f"{start} python train.py", HOROVOD, *change)) is wrong
+    assert "ranks-alone" in by_hand("mpirun python train.py", KERAS, *change)
+
+
 def test_a_module_of_horovod_makes_the_job_one_for_horovod() -> None:
     module = ("module list", "module load Horovod/0.28.1\nmodule list")
     program = KERAS + "print('worker')\n"
