@@ -15,7 +15,8 @@ from provision.profile.site import Site
 
 # What puts the Python of an overlay on PATH.
 SET_UP = re.compile(r"--overlay.*((source|\.) \S+|conda\S* (run|activate)|/python)", re.DOTALL)
-PULLED = re.compile(r"tensorflow_([\w.-]+)\.sif")
+# `tensorflow_25.02-tf2-py3.sif` is NVIDIA's, with CUDA.
+PULLED = re.compile(r"tensorflow_(?!\d\d\.\d\d-tf)([\w.-]+)\.sif")
 STARTS = re.compile(r"\b(apptainer|singularity)\b.{0,2000}\b(exec|run|shell)\b", re.DOTALL)
 # The long options that take no value in the next word.
 SWITCHES = re.compile(

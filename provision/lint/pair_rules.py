@@ -17,7 +17,7 @@ from provision.lint.training_script import TrainingProgram
 from provision.profile.arch import Arch
 
 ALONE = "without a launcher this starts one process, which trains alone"
-RANKS_OF_ITS_OWN = r"(mpirun|mpiexec) .*((^| )(-n|-np|--np|--n)[ =]?([2-9]|\d\d)|host|-H |-f )"
+RANKS_OF_ITS_OWN = r"(mpirun|mpiexec)\b.*( (-n|-np|--np|--n)[ =]?([2-9]|\d\d)|host|-H |-f )"
 # A launcher in a container, with its options.
 INSIDE = re.compile(r"\b(mpirun|mpiexec|horovodrun)((\s+-\S+(\s+\d+\b)?)*)\s+")
 
@@ -103,7 +103,7 @@ def horovod_tasks(job: JobScript, program: TrainingProgram, start: Start | None)
         fix = f"`--ntasks-per-node={job.gpus}`"
         if job.value("gpus"):
             fix = f"`--ntasks={job.gpus}`, and as many nodes as these GPUs need"
-        yield job.line_of("ntasks", "gres", "gpus"), job.gpus, fix
+        yield job.line_of("ntasks", "gres", "gpus", "gpus-per-node"), job.gpus, fix
 
 
 @error(

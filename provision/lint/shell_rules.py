@@ -56,7 +56,7 @@ OF_THE_SHELL = {
 def starts_nothing(job: JobScript) -> Found:
     """A job script or a program that starts nothing."""
     does = (one for one in job.commands if not (one.name in OF_THE_SHELL or ASSIGNMENT.fullmatch(one.words[0])))
-    if not job.is_python and not any(does):
+    if not (job.is_python or any(does) or re.search(r"^#(BB|DW) ", job.text, re.MULTILINE)):  # of burst buffers
         yield (TOP,)
 
 

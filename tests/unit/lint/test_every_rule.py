@@ -151,6 +151,10 @@ def test_a_fault_of_a_job_script_is_found(old: str, new: str, rule: str, line: i
         (SLURM.replace("srun --", "# srun --"), True),
         ("#!/bin/bash\nset -e\nexport OMP_NUM_THREADS=4\nX=1\ncd data\n", True),
         ("#!/bin/bash\nhostname\n", False),
+        (
+            "#!/bin/bash\n#SBATCH -N 1\n#BB create_persistent name=data capacity=450GB access_mode=striped type=scratch\n",
+            False,
+        ),
         ("#!/bin/bash\nsource run.sh\n", False),
         ("#!/usr/bin/env python\n#SBATCH --nodes=1\nprint(1)\n", False),
     ],
@@ -639,6 +643,14 @@ def test_a_fault_between_a_job_and_its_program_is_found(
 )
 def test_a_job_that_fits_its_program_is_not_reported(job: str, training: str) -> None:
     assert in_job(job, training) == {}
+
+
+def test_what_public_scripts_do_rightly_is_not_reported() -> None:
+    ranks = ONE.replace("gpus-per-task=1", "gpus-per-node=4").replace("srun --cpus-per-task=6", "mpirun -n 8")
+    assert "horovod-tasks" not in in_job(ranks, HOROVOD)
+    for image, wrong in (("tensorflow_25.02-tf2-py3.sif", False), ("tensorflow_2.15.0.sif", True)):
+        start = f"apptainer exec --nv {image} python train.py"
+        assert ("image-gpu" in in_job(SLURM.replace("python train.py", start), HOROVOD)) is wrong
 
 
 def test_horovod_without_its_module_is_found_at_saga() -> None:
