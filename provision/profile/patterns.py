@@ -27,7 +27,7 @@ COMMAND = Form(
     r"[A-Za-z0-9_./@%+:=,-]+(?: [A-Za-z0-9_./@%+:=,-]+)*", "of a command of plain words, such as `conda activate`"
 )
 OPTION = Form(r"-[^\x00-\x1f]+", "of an option, such as `--export=ALL`")
-TIME = Form(r"([0-9]+-)?[0-9]+(:[0-9]{2}){0,2}", "of a time, such as `00:30:00` or `2-00:00:00`")
+TIME = Form(r"([0-9]{1,9}-)?[0-9]{1,9}(:[0-9]{2}){0,2}", "of a time, such as `00:30:00` or `2-00:00:00`")
 # A path that a shell on the site's nodes expands: it may contain `$NAME` and `${NAME}`, but nothing else special to a shell.
 # A variable ends where no letter follows: if its end could be chosen, a text that does not match would take for ever.
 SHELL_PATH = Form(
