@@ -83,7 +83,6 @@ def parallel(self, network):
     own = {name: tensor.clone() for name, tensor in network.state_dict().items()}
     wrapped = original(self, network)
     network.load_state_dict(own)
-    self.fields["weights_sha256_broadcast"] = ddp.weights_sha256(self.np, self.weights())
     return wrapped
 original, Ddp.parallel = Ddp.parallel, parallel
 """
