@@ -239,7 +239,7 @@ def test_the_verb_reads_the_record_that_the_job_writes(
     last = last_lines(recording())
     for name, seconds in (("41", 10), ("42", 20)):
         (tmp_path / name).mkdir()
-        text = f"started=0; SECONDS={seconds}\n{last}"
+        text = f"unset SECONDS; started=0; SECONDS={seconds}\n{last}"  # bash counts no more
         subprocess.run(["bash", "-c", text], env={**os.environ, "PROVISION_OUTPUT": str(tmp_path / name)}, check=True)
     record = json.loads((tmp_path / "41/run.json").read_text())
     assert record["program"] == "train.py --epochs it's 3%"
