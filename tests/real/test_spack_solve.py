@@ -47,7 +47,7 @@ def tool(spack: RealSpack, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 def test_plain_spack_solves_the_shipped_environment(
     name: Path, tool: Tool, spack: RealSpack, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Within seconds: the three packages to build, each external with its prefix and the target of the arch."""
+    """Within seconds: the four packages to build, each external with its prefix and the target of the arch."""
     folder = tmp_path_factory.mktemp("envs")
     shutil.copytree(REPOSITORY / "spack-envs", folder / "envs")
     environment = folder / "envs" / name
@@ -58,10 +58,10 @@ def test_plain_spack_solves_the_shipped_environment(
     lock = json.loads((environment / "spack.lock").read_text())
     nodes = {node["name"]: node for node in lock["concrete_specs"].values()}
     built = {name for name, node in nodes.items() if "external" not in node}
-    assert built == {"py-pip", "py-tensorflow", "py-horovod"}
+    assert built == {"py-pip", "py-tensorflow", "py-horovod", "py-mpi4py"}
     target = re.search(r"    all:\n.*\n +require: \[\"target=(\w+)\"\]", (environment / "spack.yaml").read_text())
     assert target is not None
-    for package in ("py-horovod", "gcc"):
+    for package in ("py-horovod", "py-mpi4py", "gcc"):
         solved = nodes[package]["arch"]["target"]  # a generic target is only a name
         assert (solved if isinstance(solved, str) else solved["name"]) == target[1]
     assert nodes["gcc"]["external"]["path"] == "/PREFIX-OF-GCC"

@@ -29,7 +29,7 @@ def site(spack: RealSpack, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     folder = tmp_path_factory.mktemp("store")
     site = make_site(folder / "tiny")
     head, _, rest = STACK.partition("[horovod]")
-    (site.folder / "config" / "stacks" / "tiny.toml").write_text(head + rest.partition("\n")[2].partition("\n")[2])
+    (site.folder / "config" / "stacks" / "tiny.toml").write_text(f"{head}[environ]{rest.partition('[environ]')[2]}")
     good(site, "spack", "setup", str(spack.checkout), *spack.words, "--site", "one", **index())
     good(site, "fetch", "--site", "one", *WORDS, **index())
     good(site, "build", "--site", "one", *WORDS)
