@@ -34,7 +34,7 @@ def run(args: argparse.Namespace) -> Outcome:
         args, unused, "a plan from the profile alone has no commands" if alone else "only a job has an account"
     )
     if alone:
-        return _outline(target, args.account, target.own_files(args.stack), forced=args.profile)
+        return _outline(target, args, forced=args.profile)
     facts = target.observe()
     try:
         request = target.request(facts)
@@ -84,16 +84,16 @@ def chosen_lines(target: Target) -> list[str]:
     return [f"passed over: {line}" for line in target.passed_over]
 
 
-def _outline(target: Target, account: str | None, own: tuple[str, ...], *, forced: bool) -> Outcome:
+def _outline(target: Target, args: argparse.Namespace, *, forced: bool) -> Outcome:
     """Describe a build from the profile alone."""
-    site, arch, stack = target.site, target.arch, target.stack
+    site, arch, stack, own = target.site, target.arch, target.stack, target.own_files(args.stack)
     directives: tuple[str, ...] = ()
     refused = None
     blank = blank_paths(shipped.load_profile(site.origin)[0])
     if site.scheduler.name != "none" and not blank:
         scheduler, jobs = scheduler_for(site.scheduler.name), str(target.store.jobs)
         try:
-            batch = build_batch(site, arch, stack, f"provision-{arch.name}", jobs, account)
+            batch = build_batch(site, arch, stack, f"provision-{arch.name}", jobs, args.account)
             directives = tuple(map(str, scheduler.directives(batch)))
         except ConfigError as error:
             refused = error
@@ -135,5 +135,6 @@ def _outline(target: Target, account: str | None, own: tuple[str, ...], *, force
     }
     # `build` can be given an account; all else is wrong in the profile.
     blocked = refused and {(fault.kind, fault.subject) for fault in refused.faults} != {("missing", "account")}
-    fails = blocked or (against and cannot == CANNOT_WORK)
+    # Where a site has other ways, its default stack need not work as an environment of ours; one that was asked for must.
+    fails = blocked or (against and (args.stack or cannot == CANNOT_WORK))
     return Outcome(text="\n".join(lines), result=result, exit_code=EXIT_FAILED if fails else EXIT_OK)

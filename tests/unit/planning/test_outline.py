@@ -114,6 +114,12 @@ def test_a_plan_for_a_site_that_is_not_here_says_what_its_profile_says(
     assert not (tmp_path / "root").exists()
 
 
+def test_a_stack_that_was_asked_for_must_work_as_an_environment(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("plan", "--profile", "--site", "sigma2-saga", "--arch", "accel", "--account", "tests")
+    assert (call(*words), call(*words, "--stack", "pytorch-2.14.1")) == (0, 1)
+    assert "cannot work as a virtual environment: pytorch-2.14.1 has code for GPUs" in capsys.readouterr().out
+
+
 def test_where_a_module_cannot_be_loaded_the_plan_says_how_to_see_the_profile(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], words: Words
 ) -> None:
