@@ -67,8 +67,6 @@ package = "tensorflow-cpu"
 version = "{TENSORFLOW}"
 [horovod]
 version = "{HOROVOD}"
-[compiled]
-mpi4py = "{MPI4PY}"
 [environ]
 PYTHONNOUSERSITE = 1
 [proof]
@@ -189,20 +187,26 @@ class TinySite:
         return Store(Layout(PurePosixPath(self.root)))
 
 
-def make_site(folder: Path) -> TinySite:
-    """The packages, their locks, the profiles and the stack, and a root for which everything was fetched."""
+def make_site(folder: Path, *, compiled: Mapping[str, str] | None = None) -> TinySite:
+    """The packages, their locks, the profiles and the stack, and a root for which everything was fetched.
+
+    `compiled` are the packages beside Horovod that are compiled; older tools know none.
+    """
+    compiled = {"mpi4py": MPI4PY} if compiled is None else compiled
     site, config, wheels = TinySite(folder=folder, root=folder / "root"), folder / "config", folder / "wheels"
     for path in (config / "sites", config / "stacks", config / "requirements", wheels, folder / "tmp"):
         path.mkdir(parents=True)
-    (config / "stacks" / "tiny.toml").write_text(STACK)
+    table = "".join(f'{name} = "{version}"\n' for name, version in compiled.items())
+    (config / "stacks" / "tiny.toml").write_text(STACK + (f"[compiled]\n{table}" if table else ""))
     for name in ("one", "two"):
         site.write_profile(name, site.root)
     # Two archs that this machine can build; their names are those of their environments.
     archs = (ARCH.format(name=name, target="x86_64", variant=name) for name in ("a", "b"))
     (config / "sites" / "both.toml").write_text(SITE.format(name="both", root=site.root) + "".join(archs))
     library, header = folder / "libmpi.so", (HERE / "tiny_mpi.h").read_text()
-    compiled = ("-shared", "-fPIC", "-Wl,-soname,libmpi.so", "-o", str(library), str(HERE / "tiny_mpi.c"))
-    subprocess.run(["gcc", *compiled], check=True)
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-Wl,-soname,libmpi.so", "-o", str(library), str(HERE / "tiny_mpi.c")], check=True
+    )
     data = f"tinympi-{MPICH}.data"
     files = {f"{data}/data/lib/libmpi.so": library.read_bytes(), f"{data}/data/include/mpi.h": header}
     scripts = {f"{data}/scripts/mpicxx": MPICXX, f"{data}/scripts/mpicc": MPICXX.replace("${CXX:-g++}", "${CC:-gcc}")}
@@ -219,7 +223,7 @@ def make_site(folder: Path) -> TinySite:
         site,
         "tiny",
         TAG,
-        {**framework(site, "tensorflow_cpu", TENSORFLOW), **sources(site, horovod=HOROVOD, mpi4py=MPI4PY)},
+        {**framework(site, "tensorflow_cpu", TENSORFLOW), **sources(site, horovod=HOROVOD, **compiled)},
     )
     add_lock(site, "tinympi", TAG, {"tinympi": MPICH})
     add_lock(site, "build", TAG, {"tinybuild": "1.0"})

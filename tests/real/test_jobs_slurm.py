@@ -389,7 +389,7 @@ proof = {{ ranks_per_node = 4 }}
 
 # What stands in a job script, and the failure that `explain` names from the log.
 FAILING_JOBS = {
-    "srun finds no such program": ("srun no-such-program", "script-missing-on-node"),
+    "srun finds no such program": ("srun no-such-program", "program-missing-on-node"),
     "srun knows no such MPI": ("srun --mpi=pmi9 true", "srun-mpi"),
     "srun asks for more tasks than the job has": ("srun -n 64 true", "step-cannot-start"),
     "a mistake in the training script": ("python3 train.py", "error-in-program"),

@@ -113,7 +113,7 @@ older = pytest.fixture(scope="module")(older_tool)
 @pytest.fixture
 def site(tmp_path: Path) -> TinySite:
     """A site for which everything was fetched, and nothing is built."""
-    return make_site(tmp_path / "site")
+    return make_site(tmp_path / "site", compiled={})
 
 
 def start(site: TinySite, older: Path | None, *words: str) -> subprocess.Popen[str]:

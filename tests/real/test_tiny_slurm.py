@@ -141,7 +141,7 @@ def test_no_wait_prints_the_job_id_and_a_second_build_is_refused_meanwhile(clust
     follow = json.loads(cluster.good("job", "follow", job, "--json").stdout)
     assert follow["ok"], follow
     assert follow["result"]["state"] == "COMPLETED"
-    assert "[9/9] publish: done" in cluster.output(job)
+    assert "[11/11] publish: done" in cluster.output(job)
 
 
 # Jobs that the scheduler ends
@@ -154,8 +154,8 @@ def finish(cluster: TinyCluster, job: str) -> str:
     assert cluster.slurm.wait(job) == "COMPLETED", cluster.output(job)
     again = cluster.output(job)[first:]
     assert "4 compile    Horovod 0.1.0 from source  (kept)" in again
-    assert "[9/9] publish: done" in again
-    assert "[2/9] install" not in again
+    assert "[11/11] publish: done" in again
+    assert "[2/11] install" not in again
     assert cluster.locks() == []
     return again
 
@@ -175,7 +175,7 @@ def test_a_cancelled_build_ends_its_programs_frees_the_lock_and_goes_on(cluster:
     assert "run the same command again: it does the steps that are not done" in said
     (cluster.site.folder / "hold").unlink()
     done = cluster.good("build", "--arch", "a", "--submit")
-    assert "2 of 9 steps to do" in done.stderr
+    assert "2 of 11 steps to do" in done.stderr
     assert "took over" not in done.stderr
 
 
@@ -188,7 +188,7 @@ def test_a_build_whose_node_an_urgent_job_takes_goes_on_after_the_requeue(cluste
     assert "took over" not in finish(cluster, job), "it freed its lock"
     said = follows.communicate(timeout=60)[1]
     assert follows.returncode == 0, said
-    assert "[9/9] publish: done" in said, "also what follows the job reads the events of its second run"
+    assert "[11/11] publish: done" in said, "also what follows the job reads the events of its second run"
     assert "error" not in said
 
 
@@ -234,7 +234,7 @@ def test_a_job_copies_the_image_to_its_node_mounts_it_and_leaves_nothing(
     done = cluster.good("job", "single", *words, "--deliver", "image", "--submit", "--json")
     job = json.loads(done.stdout)["result"]["job"]
     lines = next(tmp_path.glob(f"*-{job}.out")).read_text().splitlines()
-    assert json.loads(lines[-2])[0] >= 1
-    assert lines[-1].endswith("tensorflow/__init__.py two words")
+    assert json.loads(lines[-3])[0] >= 1
+    assert lines[-2].endswith("tensorflow/__init__.py two words")
     assert not [line for line in lines if line.startswith("provision-deliver:")]
     wait_for("nothing to be left", lambda: set(temporary.iterdir()) == before)
