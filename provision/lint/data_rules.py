@@ -119,7 +119,9 @@ def _unsplit_loader(program: TrainingProgram) -> ast.Call | None:
     script, words = program.script, (*program.names, *program.script.arguments)
     if not (program.ddp or program.horovod) or program.modules & OVER_TORCH or not program.is_whole:
         return None
-    if any(SPLITS.search(word) for word in words) or program.trains is None:
+    # These make a set for training and one for tests, `split` names one of them.
+    of_tests = {"random_split", "train_test_split", "split"}
+    if any(SPLITS.search(word) for word in words if word not in of_tests) or program.trains is None:
         return None
     made = [call for call in script.calls_of("DataLoader") if not unpacks(call)]
     plain = [call for call in made if not any(given(call, name) for name in ("sampler", "batch_sampler"))]

@@ -33,6 +33,8 @@ FOLDERS = ("PWD", "SLURM_SUBMIT_DIR", "PBS_O_WORKDIR", "COBALT_STARTDIR")
 VARIABLE = re.compile(r"\$(?:([A-Za-z_][A-Za-z0-9_]*)|\{([A-Za-z_][A-Za-z0-9_]*)(?::?-([^${}]*))?\})")
 # Modules that run the program that is named behind them.
 RUN_PROGRAMS = ("mpi4py", "mpi4py.run", "torch.distributed.run", "torch.distributed.launch")
+# Programs that start the program that is named behind them in several processes.
+STARTERS = ("torchrun", "accelerate", "deepspeed")
 TOP = ShellLine(number=1, text="")
 """The place of what the whole script lacks."""
 
@@ -251,7 +253,9 @@ def _program(command: ShellCommand) -> str | None:
             elif not after.startswith("-"):
                 return after if not after.startswith(("<", ">", "/dev/")) else None
         return None
-    runs = command.launched[1:] or words[:1]
+    starter = next((place for place, word in enumerate(words) if base(word) in STARTERS), len(words))
+    behind = words[starter:] if words[0] not in ("echo", "printf") else ()
+    runs = command.launched[1:] or behind or words[:1]
     return next((word for word in runs if word.endswith(".py") and "=" not in word), None)
 
 

@@ -160,6 +160,16 @@ def _unquoted(word: str) -> str:
     return QUOTED.sub(without_quotes, FOLDER.sub("$PWD", word))
 
 
+def expanded(line: ShellLine) -> tuple[str, ...]:
+    """The words of a line without what is quoted from the shell, which replaces the variables in all that is left."""
+
+    def seen(match: re.Match[str]) -> str:
+        return re.sub(r"\\.", "", match[2], flags=re.DOTALL) if match[2] is not None else ""
+
+    tokens = (token for token in TOKEN.finditer(line.text) if token.lastgroup not in ("space", "comment", "end"))
+    return tuple(QUOTED.sub(seen, token[0]) for token in tokens)
+
+
 def read_commands(line: ShellLine) -> Iterator[ShellCommand]:
     """The simple commands of a line, also those that it gives to `bash -c`."""
     yield from _commands(line, line.words, (), DEEPEST)

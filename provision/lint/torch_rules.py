@@ -6,17 +6,33 @@ import ast
 import re
 from collections.abc import Iterator
 
-from provision.lint.job_script import JobScript, Start
-from provision.lint.launch_rules import option, starts_several, torchrun_of
+from provision.lint.job_script import VARIABLE, JobScript, Start
+from provision.lint.launch_rules import has, option, starts_several, torchrun_of
 from provision.lint.pair_rules import one_gpu_per_task
-from provision.lint.rule import Found, error, warning
-from provision.lint.shell_lines import base
-from provision.lint.syntax import ShellScript, arguments, given, is_environ, last, value_of
+from provision.lint.rule import Found, Shown, error, warning
+from provision.lint.shell_lines import ShellCommand, base, expanded
+from provision.lint.syntax import LEAVES, ShellScript, arguments, dotted, given, is_environ, last, value_of
 from provision.lint.together import OVER_TORCH
 from provision.lint.training_script import TrainingProgram
 
 THIS_NODE = re.compile(r"(?:tcp://)?(localhost|127\.0\.\d+\.\d+)(?::\d+)?(?:\?.*)?")
 NUMBER_OF_PROCESSES = re.compile(r"--nproc[-_]per[-_]node(?:=|$)(.*)")
+NUMBER_OF_NODES = re.compile(r"--nnodes(?:=|$)(.*)")
+# A variable that each process has for itself: the number of a process, of a node, or of a process on its node.
+OWN_NUMBER = re.compile(
+    r"(?<!\\)\$\{?((SLURM_(PROCID|LOCALID|NODEID)|(OMPI_COMM_WORLD|PMIX?|PALS|MV2_COMM_WORLD|MPI)_(LOCAL_?|NODE_?)?(RANK|RANKID))\b)"
+)
+RANKS = re.compile(r"((WORLD|GLOBAL|LOCAL)_)?RANK|\w*VISIBLE_DEVICES|ZE_AFFINITY_MASK")
+OWN_NAME = re.compile(
+    r"(?:MASTER_ADDR=|--(?:master[-_]addr|rdzv[-_]endpoint)[= ])[\"']?"
+    r"(\$\(hostname\b[^)]*\)|`hostname\b[^`]*`|\$\(uname -n\)|\$\{?(?:HOSTNAME|SLURMD_NODENAME)\}?|localhost\b|127\.0\.\d+\.\d+)"
+)
+# Names by which processes share weights or gradients, or may.
+SHARES = re.compile(
+    r"parallel|fsdp|fully_shard|^DDP$|distributed|reduce(?!lr)|gather|broadcast|scatter|all_to_all|^i?(send|recv)|batch_isend|rpc|pipelin|mesh"
+    r"|dtensor|comm_hook|averag\w*_|(?<!all)_grads|^sync|ZeroRed|apex|hvd|distribute_",
+    re.IGNORECASE,
+)
 ADDRESS = re.compile(r"--(?:master[-_]addr|rdzv[-_]endpoint)(?:=|$)(.*)")
 # A GPU that is not one for all processes: it is numbered, set, counted, or hidden from others.
 CHOOSES_GPU = re.compile(r"set_device|local_?(rank|id)|device_(count|ids?)|gpu(_?id)?|dev_?id|ordinal", re.IGNORECASE)
@@ -55,6 +71,149 @@ def torchrun_tasks(job: JobScript) -> Found:
             yield launch.line, tasks, each if each.isdecimal() else tasks
 
 
+def _several(job: JobScript, launch: ShellCommand) -> bool:
+    """Whether a launcher certainly starts a command more than once: itself, or torchrun on each of several nodes."""
+    return starts_several(job, launch) and not re.search(r"(^| )(-N|--nodes)[ =]?1( |$)", launch.options)
+
+
+def _differs(job: JobScript, launch: ShellCommand, number: str) -> bool:
+    """Whether the tasks that a launcher starts have different values of a variable of their own."""
+    if "LOCAL" in number:
+        each = option(launch.options, "--ntasks-per-node|--tasks-per-node|--ppn|-ppn|-npernode", "[ =]?")
+        return int(each or job.ranks_per_node) > 1
+    return job.nodes > 1 if number == "SLURM_NODEID" else True
+
+
+@error(
+    "number-of-shell",
+    "the shell of the job script replaces `${0}` before the processes exist, so all of them get the same {1}",
+    "`{2}`, or the same in a script that the launcher starts: each process then reads its own",
+)
+def number_of_shell(job: JobScript, training: TrainingProgram | None) -> Found:
+    """The number of a process that the shell of the job script replaces, so that it is the same in all processes."""
+    by_itself = training is not None and (training.horovod or training.modules & {"lightning", "pytorch_lightning"})
+    for launch in job.launches:
+        several = starts_several(job, launch) or (job.nodes > 1 and launch.launcher == "srun" and torchrun_of(launch))
+        if not several or "$0" in launch.text:
+            continue
+        words = expanded(launch.line)
+        words = words[
+            next((place for place, word in enumerate(words, 1) if base(word) == launch.launcher), len(words)) :
+        ]
+        end = next((place for place, word in enumerate(words) if word and set(word) <= set(";&|")), len(words))
+        torchrun = torchrun_of(launch)
+        for before, word in zip(["", *words], words[:end], strict=False):
+            match = _own_number(job, word)
+            to_file = re.match(r"(-o|-e|-i|--output|--error|--input)\b|\d?>", word if "=" in word else before)
+            meets = torchrun and re.search(r"--rdzv[-_]backend[= ](?!static)|--standalone", " ".join(torchrun[1]))
+            of_node = re.match(r"--node[-_]rank\b", word if "=" in word else before)
+            if match and not to_file and not (meets and of_node) and _differs(job, launch, match[1]):
+                how = f"torchrun --node-rank=${match[1]}" if torchrun else f"python … ${match[1]}"
+                yield launch.line, match[1], "value", f"{launch.launcher} bash -c 'exec {how} …'"
+                break
+        # A wrapper may set it again, torchrun does so, and a function is run by each process.
+        again = _wrapped(launch) or "RANK=" in launch.line.text.partition(launch.launcher)[2] or "export -f" in job.text
+        for variable, setting in job.variables.items() if not (torchrun or again or by_itself) else ():
+            match = _own_number(job, f"${variable}")
+            of_mpi = launch.launcher != "srun" and match is not None and match[1].startswith("SLURM")  # `slurm-number`
+            earlier = setting.number <= launch.line.number
+            if RANKS.fullmatch(variable) and match and not of_mpi and earlier and _differs(job, launch, match[1]):
+                how = f"{launch.launcher} bash -c 'export {variable}=${match[1]}; exec python …'"
+                yield setting, match[1], f"`{variable}`", how
+
+
+def _wrapped(launch: ShellCommand) -> bool:
+    """Whether a script of the user may stand between a launcher and the program, and set variables there."""
+    before = re.split(r"(?:^|\s)\S*python", launch.text)[0]
+    return re.search(r"\.sh\b|(^|\s)\./(?!\S*\.py)|wrap|(?<!-)bind", before) is not None
+
+
+def _own_number(job: JobScript, word: str) -> re.Match[str] | None:
+    """The variable of each process that the shell replaces in a word, or replaced in a variable that the word has."""
+    if match := OWN_NUMBER.search(word):
+        return match
+    for used in VARIABLE.finditer(word):
+        setting = job.variables.get(used[1] or used[2])
+        line = next((line for line in job.lines if setting and line.number == setting.number), None)
+        # A line may set several: only the value of this one counts.
+        if setting and line and (match := OWN_NUMBER.search(setting.value)) and match[0] in "".join(expanded(line)):
+            return match
+    return None
+
+
+@error(
+    "torchrun-apart",
+    "each of the {0} nodes starts a training of its own: this torchrun {1}",
+    '`torchrun --nnodes={0} --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:29500" …`',
+)
+def torchrun_apart(job: JobScript) -> Found:
+    """torchrun on several nodes, of which each trains for itself."""
+    for launch in job.launches:
+        found = torchrun_of(launch)
+        if not found or job.nodes < 2 or not _several(job, launch) or OWN_NUMBER.search(launch.line.text):
+            continue
+        words = found[1][: next((n for n, word in enumerate(found[1]) if word.endswith(".py")), len(found[1]))]
+        words = job.filled(" ".join(words)).split()
+        others = any(
+            w.startswith("$") and ("=" in b or not b.startswith("-")) for b, w in zip(["", *words], words, strict=False)
+        )
+        number = _value(words, NUMBER_OF_NODES) or ("" if others else "1")
+        if "--standalone" in words or (number in ("1", "1:1") and "PET_NNODES" not in job.text):
+            yield launch.line, job.nodes, "is `--standalone`" if "--standalone" in words else "is for one node"
+
+
+def _torchruns(job: JobScript) -> Iterator[tuple[ShellCommand, int]]:
+    """The commands that start torchrun, with the number of processes that each starts, as far as it is a number."""
+    for command in job.commands:
+        found = torchrun_of(command)
+        each = (
+            job.filled(_value(found[1], NUMBER_OF_PROCESSES))
+            if found and command.name not in ("echo", "printf")
+            else ""
+        )
+        if each.isdecimal() and len(each) < 10:
+            yield command, int(each)
+
+
+@error(
+    "processes-per-gpu",
+    "{0} processes on each node, but {1} GPU{2} there: the last ones find none",
+    "`--nproc-per-node={1}`",
+)
+def processes_per_gpu(job: JobScript) -> Found:
+    """More processes of torchrun on a node than GPUs."""
+    for command, each in _torchruns(job):
+        own = re.search(r"(^| )(--gpus|--gres|-G)", command.options)
+        if 0 < job.gpus < each and not own:
+            yield command.line, each, job.gpus, "s" * (job.gpus > 1)
+
+
+@error(
+    "world-size",
+    "`WORLD_SIZE` is {0}, but {1} tasks are started: they wait for each other, or fail",
+    "`export WORLD_SIZE=$SLURM_NTASKS`",
+)
+def world_size(job: JobScript, training: TrainingProgram | None) -> Found:
+    """A `WORLD_SIZE` that is not the number of tasks."""
+    value = job.set_to("WORLD_SIZE")
+    other = training is not None and (training.horovod or training.modules & OVER_TORCH or _tells_size(training))
+    for launch in job.launches if value.isdecimal() and not other else ():
+        number = re.search(r"(?:^|\s)(?:-n|--ntasks)[ =]?(\S+)", launch.options)
+        tasks = job.filled(number[1]) if number else str(job.tasks)
+        own = not number and has(launch.options, r"-N|--nodes|--n?tasks-per|-w\b|--nodelist")
+        own = own or torchrun_of(launch) is not None or _wrapped(launch) or "WORLD_SIZE" in launch.text
+        own = own or job.variables["WORLD_SIZE"].number > launch.line.number or "export -f" in job.text
+        differs = tasks.isdecimal() and int(tasks) != int(value[:9])
+        if launch.launcher == "srun" and differs and not own and starts_several(job, launch):
+            yield job.variables["WORLD_SIZE"], value, tasks
+
+
+def _tells_size(program: TrainingProgram) -> bool:
+    """Whether a program gives the number of processes itself."""
+    calls = [call for script in program.scripts.values() for call in script.calls_of("init_process_group")]
+    return any(given(call, "world_size", 3) for call in calls) or any("SLURM_N" in text for text in program.texts)
+
+
 @error(
     "torchrun-one-node",
     "the job has {0} nodes, but this starts torchrun on the first one only",
@@ -87,6 +246,17 @@ def master_here(job: JobScript, training: TrainingProgram | None, start: Start |
     if "MASTER_ADDR" in job.variables and THIS_NODE.fullmatch(job.set_to("MASTER_ADDR")):
         yield job.variables["MASTER_ADDR"], f"`{job.set_to('MASTER_ADDR')}`", first
     for launch in several:
+        asked = OWN_NAME.search(launch.line.text)
+        literal = asked is not None and asked[1][0] not in "$`"
+        # What the shell of the job script replaces is the name of the first node.
+        shown = "".join(expanded(launch.line)).replace(" ", "")
+        if (
+            asked
+            and (asked[0][0] == "M" if literal else asked[1].replace(" ", "") not in shown)
+            and not OWN_NUMBER.search(launch.line.text.partition(asked[0])[0])
+        ):
+            yield launch.line, f"`{asked[1]}`", first
+            continue
         found = torchrun_of(launch)
         address = job.filled(_value(found[1], ADDRESS)) if found else ""
         if THIS_NODE.fullmatch(address) and "MASTER_ADDR" not in job.variables:
@@ -113,12 +283,58 @@ def _own_addresses(script: ShellScript) -> Iterator[ast.expr]:
 
 def _on_first_gpu(script: ShellScript) -> ast.expr | None:
     """The first expression by which every process uses GPU 0, if nothing in the script chooses a GPU."""
-    words = {*script.names, *script.keywords, *(text[:80] for text in script.texts), *script.arguments}
+    ids = [value for call in script.calls for name in ("device_ids", "output_device") if (value := given(call, name))]
+    fixed = bool(ids) and all(isinstance(value, ast.List | ast.Constant) and _is_zero(value) for value in ids)
+    of_any: list[ast.Name | ast.Attribute] = [*script.of(ast.Name), *script.of(ast.Attribute)]
+    words = {last(node) for node in of_any if isinstance(node.ctx, ast.Load) and not _only_asked(script, node)}
+    # The number is read into a name, whose uses decide.
+    into = (node for node in script.of(ast.Assign) if any(map(_names_gpu, node.targets)))
+    read = {id(part) for node in into for part in ast.walk(node.value)}
+    words |= {
+        str(node.value)[:80] for node in script.of(ast.Constant) if id(node) not in read and isinstance(node.value, str)
+    }
+    words |= script.arguments | (script.keywords - ({"device_ids", "output_device"} if fixed else set()))
     if any(CHOOSES_GPU.search(word) or re.match(r"cuda:\D*$|cuda:[1-9]", word) for word in words):
         return None
-    used: list[ast.expr] = [call for call in script.methods("cuda") if not call.args and not call.keywords]
+    used: list[ast.expr] = [
+        call for call in script.methods("cuda") if not call.keywords and all(map(_is_zero, call.args))
+    ]
     used += [node for node in script.of(ast.Constant) if node.value in ("cuda", "cuda:0")]
+    used += ids
     return min(used, key=lambda node: node.lineno, default=None)
+
+
+def _names_gpu(target: ast.expr) -> bool:
+    """Whether a name, or one of several, to which a value is assigned is that of the number of a GPU."""
+    names = target.elts if isinstance(target, ast.Tuple) else [target]
+    return any(isinstance(name, ast.Name) and CHOOSES_GPU.search(name.id) for name in names)
+
+
+def _is_zero(node: ast.expr) -> bool:
+    """Whether an expression is GPU 0, or a list of only that."""
+    if isinstance(node, ast.List):
+        return len(node.elts) == 1 and _is_zero(node.elts[0])
+    return value_of(node) in (0, "cuda:0") and value_of(node) is not False
+
+
+def _only_asked(script: ShellScript, node: ast.AST) -> bool:
+    """Whether a name is only compared with something, or shown."""
+    for outer in script.around(node):
+        if isinstance(outer, ast.Compare | ast.FormattedValue) or (
+            isinstance(outer, ast.Call) and last(outer) == "print"
+        ):
+            return not any(
+                isinstance(part, ast.Constant) and "cuda" in str(part.value) for part in ast.walk(_text(script, outer))
+            )
+        if isinstance(outer, ast.stmt):
+            return isinstance(outer, ast.If | ast.While) and any(part is node for part in ast.walk(outer.test))
+    return False
+
+
+def _text(script: ShellScript, node: ast.AST) -> ast.AST:
+    """The text of which a value is a part: `f"cuda:{rank}"`."""
+    outer = script.parents.get(id(node))
+    return outer if isinstance(outer, ast.JoinedStr) else node
 
 
 @error(
@@ -133,11 +349,134 @@ def all_on_first_gpu(job: JobScript, program: TrainingProgram, start: Start | No
     found = torchrun_of(start.command)
     each = _value(found[1], NUMBER_OF_PROCESSES) if found else ""
     ranks = int(each[:9]) if each.isdecimal() else job.ranks_per_node if start.command.launcher else 1
-    bound = one_gpu_per_task(job) or re.search(r"gpu-bind|gpus-per-task|\.sh\b|VISIBLE_DEVICES", job.text)
+    bound = one_gpu_per_task(job) or _wrapped(start.command)
+    bound = bound or re.search(r"gpu-bind|gpus-per-task|VISIBLE_DEVICES", job.text) is not None
     node = next((node for script in program.scripts.values() if (node := _on_first_gpu(script))), None)
     chosen = any(_on_first_gpu(script) is None and "cuda" in script.names for script in program.scripts.values())
     if node is not None and not chosen and (found or not bound) and min(ranks, job.gpus or ranks) > 1:
         yield start.command.line, ranks
+
+
+def _of_global_rank(script: ShellScript, node: ast.expr) -> bool:
+    """Whether a value is the number of a process among those of all nodes, and nothing else."""
+    if isinstance(node, ast.List) and len(node.elts) == 1:
+        node = node.elts[0]
+    if isinstance(node, ast.JoinedStr):
+        parts = [part.value for part in node.values if isinstance(part, ast.FormattedValue)]
+        return len(parts) == 1 and value_of(node.values[0]) == "cuda:" and _of_global_rank(script, parts[0])
+    sources = script.sources(node)
+    while any(isinstance(one, ast.Call) and last(one) == "int" and one.args for one in sources):
+        sources = [
+            one.args[0] if isinstance(one, ast.Call) and last(one) == "int" and one.args else one for one in sources
+        ]
+    named = [one.slice if isinstance(one, ast.Subscript) and is_environ(one.value) else one for one in sources]
+    return all(
+        value_of(one) in ("RANK", "SLURM_PROCID") or (isinstance(one, ast.Call) and last(one) == "get_rank")
+        for one in named
+    )
+
+
+@error(
+    "rank-as-gpu",
+    "this GPU has the number of a process among all {0}, but a node has only {1}: those of the second node find none",
+    '`torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))`',
+)
+def rank_as_gpu(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
+    """A GPU with the number of the process among those of all nodes."""
+    if start is None or job.nodes < 2 or not job.gpus or "VISIBLE_DEVICES" in job.text or program.modules & OVER_TORCH:
+        return
+    found = {command.line.number: each for command, each in _torchruns(job)}.get(start.command.line.number)
+    tasks = found * job.nodes if found else job.tasks or 0 if starts_several(job, start.command) else 0
+    script = program.script
+    places = {"set_device": 0, "cuda": 0, "to": 0, "device": 1, "DistributedDataParallel": 9, "DDP": 9}
+    for call in script.calls_of(*places) if program.uses_torch and tasks > job.gpus else ():
+        argument = given(call, "device_ids", places[last(call)])
+        if last(call) == "device" and isinstance(given(call, "device", 0), ast.JoinedStr):
+            argument = given(call, "device", 0)
+        if argument is not None and _of_global_rank(script, argument):
+            yield Shown(call, ast.unparse(call)[:100]), tasks, job.gpus
+            return
+
+
+# What each process of a group must call: those that do wait for the others.
+COLLECTIVES = (
+    *(
+        "barrier",
+        "monitored_barrier",
+        "all_reduce",
+        "all_gather",
+        "all_gather_object",
+        "all_gather_into_tensor",
+        "gather",
+    ),
+    *("broadcast", "broadcast_object_list", "reduce", "reduce_scatter", "scatter", "all_to_all"),
+)
+FIRST = re.compile(
+    r"not [\w.]*rank(\(\))?|[\w.]*(rank|RANK)\w*(\(\)|['\"]\]\)*)? == '?0'?"
+    r"|([\w.]*\.)?is_(main|master|chief|first|rank_?0|rank_?zero)\w*(\(\))?"
+)
+
+
+@error(
+    "collective-on-one",
+    "only the first process calls `{0}`, and waits there for all others",
+    "move it out of the `if`, so that each process calls it",
+)
+def collective_on_one(program: TrainingProgram) -> Found:
+    """A collective operation of PyTorch that only the first process calls."""
+    script = program.script
+    calls = [
+        call
+        for call in script.calls_of(*COLLECTIVES)
+        if program.uses_torch
+        and re.fullmatch(r"(torch\.)?(dist|distributed|c10d)\.\w+", dotted(call.func))
+        and given(call, "group") is None
+    ]
+    chosen = [(call, where) for call in calls if (where := _chosen(script, call))]
+    # Elsewhere the others may call it, too.
+    for call, (_, left) in chosen if all(first for _, (first, _) in chosen) else ():
+        if not left:
+            yield Shown(call, ast.unparse(call)[:100]), ast.unparse(call.func)
+
+
+def _chosen(script: ShellScript, call: ast.Call) -> tuple[bool, bool] | None:
+    """If only some processes make a call: whether that is only the first one, and whether it then leaves."""
+    inner: ast.AST = call
+    for outer in script.around(call):
+        if isinstance(outer, ast.If | ast.IfExp | ast.While) and inner is not outer.test and script.by_rank(outer.test):
+            tests = (
+                outer.test.values
+                if isinstance(outer.test, ast.BoolOp) and isinstance(outer.test.op, ast.And)
+                else [outer.test]
+            )
+            first = isinstance(outer, ast.If) and inner in outer.body
+            first = first and any(FIRST.fullmatch(ast.unparse(test)) for test in tests)
+            left = isinstance(outer, ast.If) and (
+                isinstance(outer.body[-1], LEAVES) or "exit" in ast.unparse(outer.body[-1])
+            )
+            return first, left
+        inner = outer
+    return None
+
+
+@error(
+    "ranks-alone",
+    "the processes find each other, but nothing makes them share what they learn: each trains alone",
+    "`model = torch.nn.parallel.DistributedDataParallel(model)`",
+)
+def group_unused(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
+    """A process group that no process uses for its training."""
+    imported = {alias.name.rpartition(".")[2] for script in program.scripts.values() for alias in script.of(ast.alias)}
+    words = program.names | imported
+    shares = (
+        any(SHARES.search(word) for word in words - {"distributed", "DistributedSampler"})
+        or program.modules & OVER_TORCH
+    )
+    if start is None or "init_process_group" not in words or shares or not program.uses_torch or not program.is_whole:
+        return
+    several = starts_several(job, start.command) or (torchrun_of(start.command) and program.trains)
+    if several and program.trains and program.uses <= {"ddp", "`distributed`"}:
+        yield (Shown(program.trains, start.command.line.text),)
 
 
 @warning(

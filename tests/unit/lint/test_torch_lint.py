@@ -292,3 +292,120 @@ def test_a_gpu_that_is_chosen_after_mpi_has_started_is_found_where_mpi_uses_gpus
         **found(JOB, early, site="alcf-polaris"),
         **found(JOB, late, site="nersc-perlmutter"),
     }
+
+
+SRUN = "srun --cpus-per-task=6 python train.py"
+STATIC = TORCHRUN.replace("--rdzv-backend=c10d --rdzv-endpoint=$MASTER_ADDR:29500", "--master-addr=$MASTER_ADDR")
+
+
+@pytest.mark.parametrize(
+    ("start", "accused"),
+    [
+        ("export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID\nsrun -c 6 python train.py", True),
+        ("RANK=$SLURM_PROCID srun -c 6 python ./train.py", True),
+        ("export RANK=$SLURM_PROCID\nsrun -c 6 --cpu-bind none apptainer exec --bind /x x.sif python train.py", True),
+        ("export RANK=$SLURM_PROCID\nsrun -c 6 bash -c 'RANK=$SLURM_PROCID python train.py'", False),
+        ("export RANK=$SLURM_PROCID\nsrun -c 6 bash run.sh train.py", False),
+        ("export RANK=${OMPI_COMM_WORLD_RANK}\nmpirun -np 8 python train.py", True),
+        ("export RANK=$PMI_RANK\nmpiexec -n 8 python train.py", True),
+        ('srun -c 6 bash -c "export RANK=$SLURM_PROCID; exec python train.py"', True),
+        ("srun -c 6 python train.py --rank $SLURM_PROCID", True),
+        ("srun -c 6 bash -c 'export RANK=$SLURM_PROCID; exec python train.py'", False),
+        ('srun -c 6 bash -c "export RANK=\\$SLURM_PROCID; exec python train.py"', False),
+        ("export RANK=$SLURM_PROCID\nsrun -c 6 ./wrapper python train.py", False),
+        ("RUN='python train.py --rank $SLURM_PROCID'\nsrun -c 6 bash -c \"$RUN\"", False),
+        ('RUN="python train.py --rank \\$SLURM_PROCID"\nsrun -c 6 bash -c "$RUN"', False),
+        ('RUN="python train.py --rank $SLURM_PROCID"\nsrun -c 6 bash -c "$RUN"', True),
+        ("srun -c 6 --output log-$SLURM_PROCID python train.py", False),
+        ("srun -c 6 python train.py  # RANK=$SLURM_PROCID", False),
+        ("srun -c 6 python train.py && echo $SLURM_PROCID", False),
+        ("export RANK=$SLURM_PROCID\nsrun -n 1 -c 6 python train.py", False),
+        ("export LOCAL_RANK=$SLURM_LOCALID\nsrun -c 6 --ntasks-per-node=1 python train.py", False),
+    ],
+)
+def test_a_number_that_the_shell_of_the_job_gives_to_all_processes_is_found(start: str, accused: bool) -> None:
+    job = replace_once(JOB, SRUN, start)
+    assert ("number-of-shell" in found(job, DDP)) is accused
+    if "export" in start.partition("srun")[0]:  # Lightning reads the variables of Slurm
+        assert "number-of-shell" not in found(job, f"import lightning\n{DDP}")
+
+
+@pytest.mark.parametrize(
+    ("job", "old", "new", "rule"),
+    [
+        (TORCHRUN, "--nnodes=2", "--standalone", "torchrun-apart"),
+        (TORCHRUN, "--nnodes=2 ", "", "torchrun-apart"),
+        (TORCHRUN, "--nnodes=2", "--nnodes 1", "torchrun-apart"),
+        (TORCHRUN, "--nnodes=2", "--nnodes=1:2", None),
+        (TORCHRUN, "--nnodes=2", "${DISTRIBUTED_ARGS[@]}", None),
+        (TORCHRUN, "--nnodes=2", "--nnodes=$SLURM_NNODES", None),
+        (TORCHRUN, "--cpus-per-task=6 torchrun --nnodes=2", "-N 1 -c 6 torchrun --standalone", None),
+        (STATIC, "--nnodes", "--node-rank $SLURM_NODEID --nnodes", "number-of-shell"),
+        (STATIC, "--nnodes", "--node_rank=$SLURM_PROCID --nnodes", "number-of-shell"),
+        (TORCHRUN, "--nnodes", "--node_rank=$SLURM_PROCID --nnodes", None),  # c10d gives the numbers itself
+        (TORCHRUN, "--gpus-per-node=4", "--gpus-per-node=2", "processes-per-gpu"),
+        (JOB, "srun", "export WORLD_SIZE=4\nsrun", "world-size"),
+        (JOB, "srun", "export WORLD_SIZE=8\nsrun", None),
+        (JOB, "srun --", "export WORLD_SIZE=4\nsrun -n 4 --", None),
+        (JOB, "python train.py", "bash -c 'MASTER_ADDR=$(hostname) python train.py'", "master-here"),
+        (JOB, "python train.py", 'bash -c "MASTER_ADDR=$(hostname) python train.py"', None),
+        (JOB, "srun", "MASTER_ADDR=$(hostname) srun", None),
+    ],
+)
+def test_nodes_that_do_not_meet_are_found(job: str, old: str, new: str, rule: str | None) -> None:
+    assert set(found(job.replace(old, new), DDP)) == ({rule} if rule else set())
+
+
+def test_the_program_behind_torchrun_is_read() -> None:
+    for start in ("torchrun --nproc-per-node=4 train.py", "accelerate launch train.py", "deepspeed train.py --x y"):
+        assert read_script(JOB.replace(SRUN, start), "job.sh").program() == "train.py"
+    assert read_script(JOB.replace(SRUN, "echo torchrun train.py"), "job.sh").program() is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "rule"),
+    [
+        ("set_device(local_rank)", "set_device(dist.get_rank())", "rank-as-gpu"),
+        ("set_device(local_rank)", "set_device(rank)", None),  # not known: of two values at once
+        ("set_device(local_rank)", "set_device(int(os.environ['RANK']))", "rank-as-gpu"),
+        ("set_device(local_rank)", "set_device(dist.get_rank() % 4)", None),
+        ("torch.cuda.set_device(local_rank)\n", "print(f'{local_rank}')\n", None),
+        ("        torch.save", "        dist.barrier()\n        torch.save", "collective-on-one"),
+        ("    if rank == 0:\n", "    if rank == 0 and epoch:\n        dist.all_reduce(x)\n", "collective-on-one"),
+        ("    if rank == 0:\n", "    dist.barrier()\n    if rank == 0:\n", None),
+        (
+            "    if rank == 0:\n",
+            "    if rank != 0:\n        dist.barrier()\n    if rank == 0:\n        dist.barrier()\n",
+            None,
+        ),
+        ("    if rank == 0:\n", "    if rank == 0:\n        dist.barrier(group=first)\n", None),
+        (
+            "DistributedDataParallel(torch.nn.Linear(4, 2).cuda(), device_ids=[local_rank])",
+            "Net().cuda()",
+            "ranks-alone",
+        ),
+    ],
+)
+def test_what_processes_of_pytorch_do_alone_is_found(old: str, new: str, rule: str | None) -> None:
+    program = replace_once(DDP, old, new)
+    if rule == "ranks-alone":
+        program = replace_once(program, "from torch.nn.parallel import DistributedDataParallel\n", "")
+        shared = program.replace("        optimizer.step()", "        dist.all_reduce(x)\n        optimizer.step()")
+        assert rule not in {**found(JOB, shared), **found(JOB, f"from mine import wrap\n{program}")}
+    assert set(found(JOB, program)) == ({rule} if rule else set())
+
+
+def test_one_gpu_for_all_processes_is_found_where_it_is_named() -> None:
+    program = DDP.replace("torch.cuda.set_device(local_rank)\n", "print(local_rank)\n")
+    for at_zero in (program.replace("[local_rank]", "[0]"), FIRST_GPU.replace(".cuda()", ".to('cuda:0')")):
+        assert "gpu-not-pinned" in found(JOB, at_zero)
+        assert "gpu-not-pinned" in found(JOB.replace("srun", "source env.sh\nsrun"), at_zero)
+
+
+def test_a_loader_that_shuffles_beside_a_split_for_tests_is_found() -> None:
+    program = DDP.replace(
+        "sampler = DistributedSampler(data)", "data, tests = torch.utils.data.random_split(full, [9, 1])"
+    )
+    program = program.replace("    sampler.set_epoch(epoch)\n", "").replace("sampler=sampler", "shuffle=True")
+    program = program.replace("from torch.utils.data.distributed import DistributedSampler\n", "")
+    assert set(found(JOB, program)) == {"input-not-split"}
