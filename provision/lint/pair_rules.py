@@ -116,13 +116,15 @@ def no_launcher(job: JobScript, program: TrainingProgram, start: Start | None) -
     by_itself = not program.ddp or {"spawn", "start_processes"} & program.called or program.modules & OVER_TORCH
     together = program.horovod or program.multiworker_by_slurm or not by_itself
     several = (job.tasks or 1) > 1 or job.nodes > 1
-    if start and together and not _launched(start) and several and job.scheduler != "none":
+    # A launcher may start this same script, a text for a shell, or a function, and one of them the program.
+    inside = "export -f" in job.text or any("$0" in one.text or "<<" in one.line.text for one in job.launches)
+    if start and together and not inside and not _launched(start) and several and job.scheduler != "none":
         line, size = start.command.line, f"{job.tasks} tasks" if (job.tasks or 1) > 1 else f"{job.nodes} nodes"
         launcher = {"slurm": "srun", "cobalt": "aprun -n RANKS -N RANKS_PER_NODE"}.get(
             job.scheduler, "mpiexec -n RANKS"
         )
-        inside = INSIDE.search(line.text)
-        how = f"`{inside[1]}` in a container starts ranks on one node only" if inside else ALONE
+        contained = INSIDE.search(line.text)
+        how = f"`{contained[1]}` in a container starts ranks on one node only" if contained else ALONE
         yield line, size, how, f"`{launcher} {INSIDE.sub('', line.text).strip()}`"[:200]
 
 

@@ -300,7 +300,7 @@ def _on_first_gpu(script: ShellScript) -> ast.expr | None:
         call for call in script.methods("cuda") if not call.keywords and all(map(_is_zero, call.args))
     ]
     used += [node for node in script.of(ast.Constant) if node.value in ("cuda", "cuda:0")]
-    used += ids
+    used += [*ids, *script.calls_of("set_device")]
     return min(used, key=lambda node: node.lineno, default=None)
 
 
@@ -318,7 +318,10 @@ def _is_zero(node: ast.expr) -> bool:
 
 
 def _only_asked(script: ShellScript, node: ast.AST) -> bool:
-    """Whether a name is only compared with something, or shown."""
+    """Whether a name is only compared with something, or shown, or chooses GPU 0."""
+    parent = script.parents.get(id(node))
+    if isinstance(parent, ast.Call) and parent.func is node and last(node) == "set_device":
+        return bool(parent.args) and all(map(_is_zero, parent.args))
     for outer in script.around(node):
         if isinstance(outer, ast.Compare | ast.FormattedValue) or (
             isinstance(outer, ast.Call) and last(outer) == "print"

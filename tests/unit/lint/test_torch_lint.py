@@ -356,6 +356,18 @@ def test_nodes_that_do_not_meet_are_found(job: str, old: str, new: str, rule: st
     assert set(found(job.replace(old, new), DDP)) == ({rule} if rule else set())
 
 
+@pytest.mark.parametrize(
+    "start",
+    [
+        "train() {\n  export RANK=$SLURM_PROCID\n  python train.py\n}\nexport -f train\nsrun -c 6 bash -c train",
+        "srun -c 6 bash <<'EOF'\nexport RANK=$SLURM_PROCID\nexec python train.py\nEOF",
+        'if [ -n "$SLURM_STEP_ID" ]; then\n  export RANK=$SLURM_PROCID\n  exec python train.py\nfi\nsrun -c 6 bash $0',
+    ],
+)
+def test_a_program_that_a_launched_function_or_text_starts_has_a_launcher(start: str) -> None:
+    assert found(replace_once(JOB, SRUN, start), DDP) == {}
+
+
 def test_the_program_behind_torchrun_is_read() -> None:
     for start in ("torchrun --nproc-per-node=4 train.py", "accelerate launch train.py", "deepspeed train.py --x y"):
         assert read_script(JOB.replace(SRUN, start), "job.sh").program() == "train.py"
@@ -397,7 +409,8 @@ def test_what_processes_of_pytorch_do_alone_is_found(old: str, new: str, rule: s
 
 def test_one_gpu_for_all_processes_is_found_where_it_is_named() -> None:
     program = DDP.replace("torch.cuda.set_device(local_rank)\n", "print(local_rank)\n")
-    for at_zero in (program.replace("[local_rank]", "[0]"), FIRST_GPU.replace(".cuda()", ".to('cuda:0')")):
+    by_call = DDP.replace("set_device(local_rank)", "set_device(0)").replace("[local_rank]", "[0]")
+    for at_zero in (by_call, program.replace("[local_rank]", "[0]"), FIRST_GPU.replace(".cuda()", ".to('cuda:0')")):
         assert "gpu-not-pinned" in found(JOB, at_zero)
         assert "gpu-not-pinned" in found(JOB.replace("srun", "source env.sh\nsrun"), at_zero)
 
