@@ -410,3 +410,11 @@ def test_a_job_of_many_nodes_mounts_the_image_of_the_environment(
     text = render_user_job(dataclasses.replace(one, arch=dataclasses.replace(one.arch, deliver="image")))
     assert ('"$deliver" --broadcast' in text, ' "$deliver" python -u' in text) == (delivers, delivers)
     assert "deliver" not in render_user_job(dataclasses.replace(one, deliver=None))
+
+
+def test_a_job_stops_if_slurm_gives_no_address_of_its_first_node() -> None:
+    text = render_user_job(job("sigma2-saga", "accel", "ddp", runtime="venv", module="pytorch/2.7.1"))
+    lines = text[text.index("\nMASTER_ADDR=") : text.index("\njob_number=")]
+    for address, code in (("", 2), ("10.0.0.1", 0)):
+        shell = f"set -euo pipefail; SLURM_JOB_NODELIST=a; stop() {{ exit 2; }}; scontrol() {{ echo 'x NodeAddr={address} y'; }}"
+        assert subprocess.run(["bash", "-c", f"{shell}\n{lines}\n:"], check=False).returncode == code

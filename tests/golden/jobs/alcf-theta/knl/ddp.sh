@@ -71,6 +71,7 @@ export KMP_BLOCKTIME=0
 export KMP_AFFINITY=granularity=fine,compact,1,0
 # How the processes find each other (`init_method="env://"`): the first node, a port of this job alone, and their number.
 MASTER_ADDR=$(printf nid%05d "${COBALT_PARTNAME%%[,-]*}")
+[ -n "$MASTER_ADDR" ] || stop "the scheduler gives no address of the first node, so the processes cannot find each other"
 job_number=${job_id%%.*}
 MASTER_PORT=$((20000 + 10#0${job_number//[!0-9]/} % 10000))
 export MASTER_ADDR MASTER_PORT WORLD_SIZE=2

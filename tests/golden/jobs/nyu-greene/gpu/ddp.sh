@@ -71,6 +71,7 @@ export OMP_NUM_THREADS=8
 # How the processes find each other (`init_method="env://"`): the first node, a port of this job alone, and their number.
 MASTER_ADDR=$(scontrol show node "$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)" |
   sed -n 's/.*NodeAddr=\([^ ]*\).*/\1/p')
+[ -n "$MASTER_ADDR" ] || stop "the scheduler gives no address of the first node, so the processes cannot find each other"
 job_number=${job_id%%.*}
 MASTER_PORT=$((20000 + 10#0${job_number//[!0-9]/} % 10000))
 export MASTER_ADDR MASTER_PORT WORLD_SIZE=8
