@@ -75,7 +75,8 @@ def _other_ways(
     libraries = [f"it uses {name}" for name in sorted(uses - set(NEEDS))]
     libraries += ["it uses `mpi4py`"] * ("mpi" in uses)  # for anything
     doubt = next(iter((*program.doubts, *libraries)), None)
-    yield kind, others[-1] if others else "", doubt, _command(job, command, others[-1] if others else "single", profile)
+    right = others[-1] if others else "mpi" if "mpi" in uses else "single"
+    yield kind, others[-1] if others else "", doubt, _command(job, command, right, profile)
 
 
 @error("horovod-unused", "the job is for Horovod, but nothing in this program uses it: each rank trains alone", "`{0}`")
