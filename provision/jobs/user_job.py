@@ -248,8 +248,9 @@ def _threads(job: UserJob, shape: Shape) -> tuple[tuple[str, str], ...]:
     threads = dict(job_environ(nodes, parts, shape.ranks_per_node))
     if job.intra and OMP in threads and nodes.threads.owner == "job":
         threads[OMP] = str(job.intra)
+    ours = job.framework if _runtime(job) == "venv" else None
     for name, pool in ((INTER, job.inter), (INTRA, job.intra)):
-        if job.kind == "ddp":
+        if job.kind == "ddp" or (ours and ours.name != "tensorflow"):
             threads.pop(name, None)  # of TensorFlow
         elif pool is not None:
             threads[name] = str(pool)

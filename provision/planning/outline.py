@@ -57,6 +57,7 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
         "strategies": tuple(
             f"{strategy.name}: {strategy.status}" + (f", {strategy.note}" if strategy.note else "")
             for strategy in site.strategies
+            if strategy.name in stack.framework.interface.kinds and (stack.horovod or strategy.name != "horovod")
         ),
     }
     if stack.horovod is None:

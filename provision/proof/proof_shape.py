@@ -5,7 +5,7 @@ The plan, the job's request and the outline have the same shape.
 
 from __future__ import annotations
 
-from provision.launch.rank_threads import cpus_of_rank, job_environ, parts_of_node
+from provision.launch.rank_threads import INTER, INTRA, cpus_of_rank, job_environ, parts_of_node
 from provision.model.operation import Prove
 from provision.model.shape import Shape
 from provision.profile.arch import Arch
@@ -46,7 +46,9 @@ def proof_shape(site: Site, arch: Arch, stack: Stack) -> Shape:
 def proof_environ(site: Site, arch: Arch, stack: Stack) -> tuple[tuple[str, str], ...]:
     """The variables that a build's job sets for the processes of the proof, as a user's job of that shape does."""
     shape = proof_shape(site, arch, stack)
-    return job_environ(arch, parts_of_node(site, arch, shape.ranks_per_node, shape.cpus_per_rank))
+    variables = job_environ(arch, parts_of_node(site, arch, shape.ranks_per_node, shape.cpus_per_rank))
+    # Only TensorFlow has these pools.
+    return tuple(one for one in variables if stack.framework.name == "tensorflow" or one[0] not in (INTER, INTRA))
 
 
 def prove_operation(

@@ -19,13 +19,14 @@ from parts.cli import call
 from parts.jobs import MODULE, job, launched, refusal
 from parts.loops import for_each
 from parts.profiles import ARCHS, profile
-from provision.jobs.user_job import UserJob
+from provision.jobs.user_job import UserJob, decide
 from provision.jobs.user_script import make_script
 from provision.machine.submission.render_jobs import render_user_job
 from provision.profile.arch import Deliver
 from provision.profile.container import Container
 from provision.profile.module_system import ModuleSystemName
 from provision.profile.reader import Faults, Reader
+from provision.profile.stack import Framework
 from provision.profile.strategy import StrategyName
 
 OF_TENSORFLOW: tuple[StrategyName, ...] = ("single", "mirrored", "multiworker", "horovod")
@@ -418,3 +419,10 @@ def test_a_job_stops_if_slurm_gives_no_address_of_its_first_node() -> None:
     for address, code in (("", 2), ("10.0.0.1", 0)):
         shell = f"set -euo pipefail; SLURM_JOB_NODELIST=a; stop() {{ exit 2; }}; scontrol() {{ echo 'x NodeAddr={address} y'; }}"
         assert subprocess.run(["bash", "-c", f"{shell}\n{lines}\n:"], check=False).returncode == code
+
+
+@pytest.mark.parametrize("kind", ["single", "horovod", "mpi"])
+def test_a_job_of_pytorch_sets_no_pools_of_tensorflow(kind: StrategyName) -> None:
+    torch = Framework(name="pytorch", package="torch", version="2.7.1")
+    threads = dict(decide(job("sigma2-saga", "normal", kind, runtime="venv", framework=torch)).threads)
+    assert list(threads) == ["OMP_NUM_THREADS"]

@@ -157,3 +157,10 @@ def test_what_is_said_against_a_virtual_environment_is_not_said_of_a_container(
         assert "provision job overlay --site nyu-torch" in shown
     assert call("plan", "--site", "nyu-greene", "--arch", "gpu", "--profile") == 0
     assert "cannot work as a virtual environment: tensorflow-2.15.1-gpu wants CUDA" in capsys.readouterr().out
+
+
+def test_the_outline_of_pytorch_has_nothing_of_tensorflow() -> None:
+    site = profile("sigma2-saga")
+    sections = outline(site, site.arch("accel"), shipped.load_stack("pytorch-2.7.1"), ())
+    assert sections["threads"] == ("the job sets OpenMP's", "OMP_NUM_THREADS=6")
+    assert {line.partition(":")[0] for line in sections["strategies"]} == {"ddp"}
