@@ -55,6 +55,8 @@ class UserJob:
     stack: str | None = None
     """The value of `--stack` that names the stack of our environment; None if only its module was named."""
     framework: Framework | None = None
+    alternative: str | None = None
+    """A stack with which the site can run this kind of job, for hints."""
     script: str = "train.py"
     arguments: tuple[str, ...] = ()
     nodes: int | None = None

@@ -87,12 +87,14 @@ def _multiworker(decision: Decision) -> Iterator[Fault]:
     if loaded is not None and job.kind not in (*loaded[0].kinds, "mpi"):
         message = f"`{job.kind}` is not a kind of job for {loaded[0].title}, which `{loaded[1]}` provides"
         others = " or ".join(one.title for one in FRAMEWORKS.values() if job.kind in one.kinds) or "another framework"
+        stack = f"--stack {job.alternative or 'STACK'}"
+        ours = "venv" in job.site.runtimes
         evidence = (
-            f"`--stack STACK` loads our environment with {others}; `provision stack list` lists the stacks",
+            *((f"`{stack}` loads our environment with {others}; `provision stack list` lists the stacks",) * ours),
             f"`--runtime modules --module NAME` loads one of the site; `provision modules --site {job.site.typed}` lists them",
             f"kinds for {loaded[0].title}: {', '.join(loaded[0].kinds)}",
         )
-        hint = f"`provision job {job.kind} --stack STACK`, or `--runtime modules --module NAME`"
+        hint = f"{f'`provision job {job.kind} {stack}`, or ' * ours}`--runtime modules --module NAME`"
         yield Fault("mismatch", "strategy", message, evidence=evidence, hint=hint)
     elif job.kind == "multiworker" and loaded is not None and loaded[2] < MULTIWORKER_SINCE:
         message = f"TensorFlow of `{loaded[1]}` has no `tf.distribute.MultiWorkerMirroredStrategy`, which came with 2.4"
@@ -280,7 +282,7 @@ def _runtime(decision: Decision) -> Iterator[Fault]:
         yield Fault(
             "forbidden",
             "runtime",
-            f"site `{site.name}` does not run TensorFlow with the runtime `{runtime}`",
+            f"site `{site.name}` has no runtime `{runtime}`",
             evidence=(f"`runtimes` in `{site.origin}`: {', '.join(site.runtimes)}",),
             hint=f"`--runtime {site.runtimes[0]}`, or describe it in `{site.origin}`",
         )

@@ -12,7 +12,7 @@ from provision.commands.options.jobs import OF_SOME_KINDS
 from provision.commands.shared.environments import arch_below
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import command_line
-from provision.commands.shared.target import make_target
+from provision.commands.shared.target import Target, make_target
 from provision.errors import ConfigError, raise_faults
 from provision.jobs.arguments import split_arguments
 from provision.jobs.by_hand import get_environment
@@ -28,6 +28,7 @@ from provision.machine.programs.shell import absolute, expand_variables
 from provision.machine.submission.render_jobs import render_user_script
 from provision.machine.terminal.console import say
 from provision.profile.container import Runtime
+from provision.profile.strategy import PLUGINS, StrategyName
 
 # Options that are not simply the field of the same name of a `UserJob`.
 OTHERS = ("site", "arch", "stack", "module", "script", "arguments", "venv", "data", "stage_in", "extra", "watch_gpus")
@@ -55,6 +56,7 @@ def run(args: argparse.Namespace) -> Outcome:
     if advised and not chosen and "venv" in site.runtimes:
         args.stack, args.runtime = advised, "venv"
     target = make_target(site, args.arch, args.stack)
+    _take_runtime_of_stack(args, target, kind)
     module = args.module[0] if args.module else target.stack.module
     arch = arch_below(target.site, target.arch.name) or target.arch.name
     modules = target.store.layout.modules(arch)
@@ -69,6 +71,7 @@ def run(args: argparse.Namespace) -> Outcome:
         site_modules=tuple(args.module or ()),
         stack=None if args.module else args.stack or target.stack.name,
         framework=None if args.module else target.stack.framework,
+        alternative=_alternative(target, kind),
         script=absolute(args.script) if args.script else target.site.strategy(kind).example or "train.py",
         arguments=split_arguments(args.arguments),
         use_gpu=not args.no_gpu,
@@ -87,6 +90,14 @@ def run(args: argparse.Namespace) -> Outcome:
     scripts = [make_script(one) for one in (sweep_jobs(job, args.sweep) if args.sweep else (job,))]
     script = scripts[-1]
     refuse_other_runtime(args, script.runtime, job)
+    published = f"{arch}/{module}" in target.store.pointers()
+    if script.runtime == "venv" and not args.module:
+        from provision.commands.job.check_stack import check_judgement, check_packages
+
+        if args.venv is None:  # which may have the package
+            check_packages(kind, target)
+        if not published:
+            check_judgement(kind, target)
     _compare_with_cluster(scripts, submit=args.submit)
     if args.launcher not in (None, target.arch.launcher.name):
         say(f"note: site `{target.site.name}` starts ranks with `{target.arch.launcher.name}`, not `{args.launcher}`")
@@ -102,7 +113,7 @@ def run(args: argparse.Namespace) -> Outcome:
     advice = unstaged(job, script.shape)
     if advice:
         say(f"note: {advice}")
-    if script.runtime == "venv" and f"{arch}/{module}" not in target.store.pointers():
+    if script.runtime == "venv" and not published:
         say(f"note: `{module}` is not published below `{modules}` yet; {get_environment(job)}")
     result = {"kind": kind, "site": target.site.name, "arch": target.arch.name, "script": text}
     if not args.sweep and not args.submit:
@@ -165,6 +176,41 @@ def _take_modules_of_venv(args: argparse.Namespace) -> None:
         args.runtime, args.module = "modules", [*beneath.modules]
 
 
+def _take_runtime_of_stack(args: argparse.Namespace, target: Target, kind: StrategyName) -> None:
+    """A stack that is typed is run by the runtime of our environments.
+
+    Raises:
+        ConfigError: the site does not have this runtime.
+    """
+    if not args.stack or kind in PLUGINS:
+        return
+    site, of = target.site, target.stack.framework.interface
+    if "venv" not in site.runtimes:
+        # Without it the job gets the framework of the site, which its own stack names too.
+        same = of is shipped.load_stack(site.stack).framework.interface
+        image = f", and name an image with {of.title}: `--runtime container --image IMAGE`"
+        module = f", and name a module with {of.title}: `--runtime modules --module NAME`"
+        instead = "" if same else image if "container" in site.runtimes else module
+        raise ConfigError(
+            f"`--stack {args.stack}` cannot be used: site `{site.name}` does not run {of.title} from environments of stacks",
+            evidence=[f"`runtimes` in `{site.origin}`: {', '.join(site.runtimes)}"],
+            hint=f"leave `--stack` out{instead}",
+        )
+    if not (args.runtime or args.image or args.module):
+        args.runtime = "venv"
+
+
+def _alternative(target: Target, kind: StrategyName) -> str | None:
+    """A stack for this kind of job, if the framework of the target's stack has no such kind and the site runs stacks."""
+    if kind in target.stack.framework.interface.kinds:
+        return target.stack.name
+    if kind in PLUGINS or "venv" not in target.site.runtimes:
+        return None
+    from provision.commands.job.check_stack import stacks_for
+
+    return next(iter(stacks_for(kind, target)), None)
+
+
 def _path(text: str | None) -> str | None:
     """A path for the node, from the root of the file system; a variable at its beginning is left to the node."""
     return text if text is None or text.startswith("$") else absolute(text)
@@ -210,9 +256,10 @@ def refuse_other_runtime(args: argparse.Namespace, runtime: Runtime, job: UserJo
         )
         if given and not used
     ]
+    has_venv = "venv" in job.site.runtimes and job.kind not in PLUGINS and not args.image
     if unused:
         raise ConfigError(
-            f"`{unused[0]}` is not used if TensorFlow is run by `{runtime}`",
+            f"`{unused[0]}` is not used if the program is run by `{runtime}`",
             evidence=[f"`--runtime {runtime}` was given" if args.runtime else f"`runtimes` in `{job.site.origin}`"],
-            hint=f"leave `{unused[0]}` out, or add `--runtime venv`",
+            hint=f"leave `{unused[0]}` out{', or use `--runtime venv`' if has_venv else ''}",
         )

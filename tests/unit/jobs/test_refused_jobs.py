@@ -163,6 +163,15 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     # Options that another one makes useless
     ("single", "--site", "sigma2-saga", "--arch", "normal", "--runtime", "venv", "--module", "a/1", "b/1"),
     ("single", *ON_SAGA, "--stack", "tensorflow-2.15.1-gpu"),
+    # Stacks that cannot run the job
+    ("ddp", *ON_TORCH, "--stack", "pytorch-2.7.1", "--nodes", "2"),
+    ("ddp", "--site", "sigma2-olivia", "--arch", "accel", "--stack", "pytorch-2.7.1", "--nodes", "2"),
+    ("ddp", "--site", "alcf-theta", "--arch", "knl", "--stack", "pytorch-2.7.1"),
+    ("ddp", *ON_SAGA, "--stack", "pytorch-2.14.1", "--runtime", "venv"),
+    ("ddp", *GPU, "--stack", "tensorflow-2.15.1-gpu"),
+    ("ddp", *ON_GREENE, "--stack", "pytorch-2.7.1", "--runtime", "container"),
+    *((kind, *place, "--stack", "pytorch-2.7.1") for kind in ("mpi", "horovod") for place in (CPU, GPU)),
+    ("horovod", *CPU, "--stack", "tensorflow-2.21.0-multiworker"),
     *(("mirrored", *ON_TORCH, *option) for option in (("--stack", "tensorflow-2.15.1"), ("--module", "a/1"))),
     ("mirrored", *ON_TORCH, "--venv", "/a"),
     (*TRAIN, "--no-wait"),

@@ -413,6 +413,19 @@ def test_a_job_of_many_nodes_mounts_the_image_of_the_environment(
     assert "deliver" not in render_user_job(dataclasses.replace(one, deliver=None))
 
 
+@pytest.mark.parametrize(
+    "place", [("sigma2-saga", "normal"), ("sigma2-saga", "accel"), ("nyu-greene", "gpu")], ids="-".join
+)
+def test_a_stack_that_is_typed_is_run_from_its_environment(
+    place: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where the site's first runtime is its modules or a container."""
+    site, arch = place
+    command = ("job", "ddp", "--site", site, "--arch", arch, "--stack", "pytorch-2.7.1", "--nodes", "2")
+    assert call(*command, "--account", "tests") == 0
+    assert "module load pytorch/2.7.1" in capsys.readouterr().out
+
+
 def test_a_job_stops_if_slurm_gives_no_address_of_its_first_node() -> None:
     text = render_user_job(job("sigma2-saga", "accel", "ddp", runtime="venv", module="pytorch/2.7.1"))
     lines = text[text.index("\nMASTER_ADDR=") : text.index("\njob_number=")]
