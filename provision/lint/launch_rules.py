@@ -32,6 +32,11 @@ def option(text: str, names: str, between: str = "[ =]") -> str | None:
     return match[1] if match else None
 
 
+def nodes_of(text: str, job: JobScript) -> int:
+    """The nodes on which a launcher with these words starts a program: its own number, or the job's; at least 1."""
+    return max(1, int(option(text, "-N|--nodes", "[ =]?") or job.nodes))
+
+
 def has(text: str, names: str) -> bool:
     """Whether the words of a launcher have one of these options (a pattern), with or without a value."""
     return re.search(rf"(?:^|\s)(?:{names})", text) is not None

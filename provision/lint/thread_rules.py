@@ -8,7 +8,7 @@ from provision.knowledge.frameworks import framework_module
 from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import INTER, INTRA, OMP, explain_too_many_threads
 from provision.lint.job_script import JobScript
-from provision.lint.launch_rules import option
+from provision.lint.launch_rules import nodes_of, option
 from provision.lint.rule import Found, Shown, error, warning
 from provision.lint.shell_lines import ShellLine
 from provision.lint.syntax import ShellScript, given, last, number_of, value_of
@@ -39,7 +39,7 @@ def _node(job: JobScript, arch: Arch) -> tuple[int, int]:
     for launch in job.launches:
         total = option(launch.options, "-n|--ntasks", "[ =]?") if launch.launcher == "srun" else None
         if total:
-            ranks = -(-int(total) // int(option(launch.options, "-N|--nodes", "[ =]?") or job.nodes or 1))
+            ranks = -(-int(total) // nodes_of(launch.options, job))
         per_node = "--ntasks-per-node" if launch.launcher == "srun" else "-N|--ppn"
         ranks = int(option(launch.options, per_node) or ranks)
         if (

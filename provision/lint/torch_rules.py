@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from provision.lint.job_script import VARIABLE, JobScript, Start
-from provision.lint.launch_rules import has, option, starts_several, torchrun_of
+from provision.lint.launch_rules import has, nodes_of, option, starts_several, torchrun_of
 from provision.lint.pair_rules import one_gpu_per_task
 from provision.lint.rule import Found, Shown, error, warning
 from provision.lint.shell_lines import ShellCommand, base, expanded
@@ -63,7 +63,7 @@ def torchrun_tasks(job: JobScript) -> Found:
         if tasks is None and launch.launcher != "srun":
             continue  # the launcher places the tasks
         if tasks is None and (ranks := option(words, "-n|--ntasks", "[ =]?")):
-            tasks = str(int(ranks) // int(option(words, "-N|--nodes", "[ =]?") or job.nodes))
+            tasks = str(int(ranks) // nodes_of(words, job))
         if tasks is None and option(words, "-N|--nodes", "[ =]?") and job.number("ntasks-per-node") is None:
             continue
         tasks = tasks or str(job.ranks_per_node)

@@ -163,6 +163,7 @@ def test_ranks_of_pytorch_that_train_alone_are_found(line: str, accused: bool) -
         ("srun --cpus-per-task=6 ", "srun --cpus-per-task=6 --ntasks-per-node=4 ", {"torchrun-tasks"}),
         ("torchrun --nnodes", "python -m torch.distributed.run --nnodes", set()),
         ("srun --cpus-per-task=6 torchrun", "srun --cpus-per-task=6 -n 8 torchrun", {"torchrun-tasks", "ranks"}),
+        ("srun --cpus-per-task=6 torchrun", "srun --cpus-per-task=6 -N 0 -n 8 torchrun", {"torchrun-tasks"}),
         ("--rdzv-endpoint=$MASTER_ADDR:29500", "--master_addr=$MASTER_ADDR", set()),
         ("$(scontrol", "localhost # $(scontrol", {"master-here"}),
     ],
