@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from parts.loops import for_each
+from provision.commands.shared.open_advisories import advisories_line
 from provision.knowledge.advisories import (
     Advisories,
     Open,
@@ -132,3 +133,8 @@ def test_the_summary_counts_and_has_what_it_means() -> None:
     line = summary(found, read_advisories())
     assert line.startswith("4 open (horovod 2, setuptools 2); CVE-2024-10190 and CVE-2026-31234: no release")
     assert "2026-11-22" in summary((), read_advisories())
+
+
+def test_a_framework_without_a_record_is_named() -> None:
+    assert advisories_line([("torch", "2.14.1")]).endswith("; nobody has read those of torch")
+    assert "nobody" not in advisories_line([("tensorflow_cpu", "2.21.0"), ("numpy", "2.0.0")])
