@@ -54,7 +54,7 @@ class PyMpi4py(Package):
         minor = spec["python"].version.up_to(2)
         environ = {name: text.replace("{mpicc}", mpicc) for name, text in {"MPICC": "{mpicc}"}.items()}
         environ.update(
-            CFLAGS=os.environ.get("HOROVOD_BUILD_ARCH_FLAGS", "") + " -O1 -g0",
+            CFLAGS=os.environ.get("HOROVOD_BUILD_ARCH_FLAGS", "") + " -Og -g0",
             # Before the Python's own folders, which may have another MPI.
             LDFLAGS=" ".join((*(f"'-L{folder}'" for folder in folders), f"'-Wl,@{options}'")),
             # Build tools such as Cython are imported, not started.
