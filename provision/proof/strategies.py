@@ -37,6 +37,11 @@ BETWEEN_RANKS: Sequence[Judge] = (
     training.check_initial_weights,
 )
 LEARNED: Sequence[Judge] = (training.check_loss, training.check_accuracy)
+WITHOUT_MPI: Sequence[Judge] = (
+    *(*ONE_WORLD, processes.check_gpus, exchange.check_communication, *BETWEEN_RANKS),
+    *(training.check_broadcast, training.check_weights, training.check_restart, *LEARNED),
+)
+"""Of processes that find each other by addresses."""
 
 MEETING_HINT = (
     "`communication` in the reports lists the address and interface of each rank; start the ranks with the launcher of the "
@@ -204,16 +209,7 @@ STRATEGIES: Mapping[str, ProofStrategy] = {
         arguments=_communication,
         retry=("--communication", "RING"),
         words=lambda proof, gpus: f"{proof.processes} workers{gpus}",
-        checks=(
-            *ONE_WORLD,
-            processes.check_gpus,
-            exchange.check_communication,
-            *BETWEEN_RANKS,
-            training.check_broadcast,
-            training.check_weights,
-            training.check_restart,
-            *LEARNED,
-        ),
+        checks=WITHOUT_MPI,
         hints={
             **dict.fromkeys(("ranks", "communication"), CLUSTER_HINT),
             **dict.fromkeys(("allreduce", "peers", "shards"), REDUCTION_HINT),
@@ -224,16 +220,7 @@ STRATEGIES: Mapping[str, ProofStrategy] = {
         packages=("torch",),
         arguments=_communication,
         words=lambda proof, gpus: f"{count(proof.processes, 'rank')} of DDP{gpus}",
-        checks=(
-            *ONE_WORLD,
-            processes.check_gpus,
-            exchange.check_communication,
-            *BETWEEN_RANKS,
-            training.check_broadcast,
-            training.check_weights,
-            training.check_restart,
-            *LEARNED,
-        ),
+        checks=WITHOUT_MPI,
         hints={
             **dict.fromkeys(("ranks", "communication"), MEETING_HINT),
             **dict.fromkeys(("allreduce", "peers"), DDP_REDUCTION_HINT),

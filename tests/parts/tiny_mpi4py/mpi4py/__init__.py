@@ -1,4 +1,4 @@
-"""The ranks of MPI, by the module that was compiled with the site's wrapper for C; whoever comes first begins MPI."""
+"""The small "mpi4py": it starts MPI if nobody has, and asks it by the module that the site's wrapper for C compiled."""
 
 import ctypes
 import importlib.util
