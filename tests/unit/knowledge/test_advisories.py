@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from parts.loops import for_each
-from provision.commands.shared.open_advisories import advisories_line
 from provision.knowledge.advisories import (
     Advisories,
     Open,
@@ -17,6 +16,7 @@ from provision.knowledge.advisories import (
     parse_osv,
     summary,
 )
+from provision.knowledge.frameworks import FRAMEWORKS
 from provision.machine.files.tables import read_advisories
 
 
@@ -135,6 +135,11 @@ def test_the_summary_counts_and_has_what_it_means() -> None:
     assert "2026-11-22" in summary((), read_advisories())
 
 
-def test_a_framework_without_a_record_is_named() -> None:
-    assert advisories_line([("torch", "2.14.1")]).endswith("; nobody has read those of torch")
-    assert "nobody" not in advisories_line([("tensorflow_cpu", "2.21.0"), ("numpy", "2.0.0")])
+def test_every_framework_has_records() -> None:
+    read = {row.package for row in read_advisories().rows}
+    assert {one.package for one in FRAMEWORKS.values()} <= read
+
+
+def test_what_torch_export_loads_is_open_in_the_newest_torch() -> None:
+    assert [one.advisory.id for one in open_advisories([("torch", "2.14.1")], read_advisories())] == ["CVE-2026-4538"]
+    assert len(open_advisories([("torch", "2.7.1")], read_advisories())) == 9
