@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 from provision.errors import Fault
 from provision.jobs.containers import cpu_image_fault, pull_command
-from provision.jobs.user_job import Decision
+from provision.jobs.user_job import Decision, UserJob
+from provision.knowledge.frameworks import FRAMEWORKS, image_framework
+from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.knowledge.images import DOCKER
+from provision.profile.container import Container
 
 # An image with Horovod for TensorFlow, built with Open MPI (github.com/horovod/horovod, docker/horovod/Dockerfile of 0.28.1).
 EXAMPLE_WITH_HOROVOD = "docker://horovod/horovod:0.28.1"
@@ -44,6 +47,35 @@ def check_overlays(decision: Decision) -> Iterator[Fault]:
             yield Fault("mismatch", subject, message, hint="leave `--no-overlay` out")
 
 
+def check_framework(decision: Decision) -> Iterator[Fault]:
+    """The container must have the framework of this kind of job, as far as the image's name and our overlay show it."""
+    job, container = decision.job, decision.job.site.container
+    if job.kind == "mpi" or decision.runtime != "container" or container is None:
+        return
+    image, ours = job.image or container.image, _has_our_overlay(job, container)
+    inside = TENSORFLOW if ours else image_framework(image)
+    if inside is None or job.kind in inside.kinds:
+        return
+    others = [one for one in FRAMEWORKS.values() if job.kind in one.kinds]
+    yield Fault(
+        "mismatch",
+        "image",
+        f"`{job.kind}` is not a kind of job for {inside.title}, which is in "
+        + (f"the overlay of site `{job.site.name}`" if ours else f"the image `{image}`"),
+        evidence=(
+            *(("`provision job overlay` puts TensorFlow into it; `--overlay FILE` mounts your own over it",) * ours),
+            f"kinds for {inside.title}: {', '.join(inside.kinds)}",
+        ),
+        hint=" or ".join(f"`--image {one.image}{' --no-overlay' * bool(container.overlay)}`" for one in others),
+    )
+
+
+def _has_our_overlay(job: UserJob, container: Container) -> bool:
+    """Whether the job mounts only the overlay that `provision job overlay` makes, so that its contents are known."""
+    mounted = container.overlay is not None and job.use_overlay and not job.overlays
+    return mounted and bool(container.overlay_templates)
+
+
 def check_horovod(decision: Decision) -> Iterator[Fault]:
     """The overlay that `provision job overlay` makes has no Horovod, and it hides the one of an image.
 
@@ -54,7 +86,7 @@ def check_horovod(decision: Decision) -> Iterator[Fault]:
     container = job.site.container
     if job.kind != "horovod" or decision.runtime != "container" or container is None:
         return
-    if container.overlay is None or not container.overlay_templates or not job.use_overlay or job.overlays:
+    if not _has_our_overlay(job, container):
         return
     image = job.image or EXAMPLE_WITH_HOROVOD
     pull = pull_command(job.site, job.arch, image) if image.startswith(DOCKER) else None

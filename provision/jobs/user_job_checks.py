@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from provision.errors import ConfigError, Fault, raise_faults
 from provision.jobs.by_hand import get_environment, run_by_hand
-from provision.jobs.container_checks import check_horovod, check_image, check_overlays
+from provision.jobs.container_checks import check_framework, check_horovod, check_image, check_overlays
 from provision.jobs.limits import refusals
 from provision.jobs.user_job import Decision, nodes_without_gpus
 from provision.knowledge.frameworks import FRAMEWORKS
@@ -306,7 +306,7 @@ def _runtime(decision: Decision) -> Iterator[Fault]:
         yield Fault(
             "missing",
             "runtime",
-            f"the site has no modules with TensorFlow for arch `{job.arch.name}`",
+            f"the site has no modules with a framework for arch `{job.arch.name}`",
             evidence=(f"`archs.{job.arch.name}.provided` in `{site.origin}` is empty",),
             hint="`--module NAME` names some, or `--runtime venv` uses an environment that `provision build` made",
         )
@@ -352,5 +352,6 @@ def _limits(decision: Decision) -> tuple[Fault, ...]:
 # In the order in which they are reported: first the faults that make the others pointless.
 CHECKS: tuple[Callable[[Decision], Iterator[Fault]], ...] = (
     *(_strategy, _scheduler, _multiworker, _data, _gpus),
-    *(_words, _scheduler_words, _runtime, check_image, check_overlays, check_horovod, _shape, _threads),
+    *(_words, _scheduler_words, _runtime, check_image, check_framework),
+    *(check_overlays, check_horovod, _shape, _threads),
 )

@@ -252,7 +252,9 @@ def test_own_packages_are_added_in_a_second_overlay_and_the_first_stays_as_it_is
     assert "No module named 'extra'" in greene.end("FAILED", greene.submit("alone", greene.job("single", **words)))
 
     said = greene.end("FAILED", greene.submit("horovod", greene.job("horovod", overlays=(str(own),))))
-    assert "error: the container has no Horovod for TensorFlow" in said
+    assert "error: the container has no Horovod for TensorFlow or PyTorch" in said
+    said = greene.end("FAILED", greene.submit("ddp", greene.job("ddp", overlays=(str(own),))))
+    assert "error: the container has no PyTorch" in said
 
 
 def test_what_is_not_what_was_asked_for_gets_no_name(greene: Greene) -> None:

@@ -72,7 +72,7 @@ IN_QUEUE = (
     option("--no-wait", "with --submit: print the job ID and exit", rare=True),
 )
 RUNTIME = (
-    option("--runtime", "where TensorFlow comes from", choices=("venv", "modules", "container")),
+    option("--runtime", "where the framework comes from", choices=("venv", "modules", "container")),
     option(
         "--module, --modules NAME...",
         "modules to load, in this order, instead of the profile's; with --runtime venv: the module of our environment",

@@ -29,6 +29,8 @@ class FrameworkInterface:
     """The programs of a proof that train with it (`proof/programs/`)."""
     kinds: tuple[str, ...]
     """The kinds of jobs that its programs can run in."""
+    image: str
+    """An image with it in a registry, for hints. Its releases are for x86_64 and aarch64, with GPU support."""
     shadowing: tuple[str, ...]
     """Packages in a user's home that could replace those of an environment: folders or distributions, with underscores."""
     cuda: Mapping[str, str]

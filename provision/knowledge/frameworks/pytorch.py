@@ -22,6 +22,7 @@ PYTORCH = FrameworkInterface(
     module=re.compile(r"(?:\b|py)torch[/-]v?(\d+\.\d+[\d.]*)", re.IGNORECASE),
     programs=("ddp", "horovod_torch"),
     kinds=("single", "ddp", "horovod", "mpi"),
+    image="docker://nvcr.io/nvidia/pytorch:25.02-py3",
     shadowing=("torch", "torchvision", "triton"),
     cuda={"1.13": "11.7", "2.0": "11.7", "2.1": "12.1", "2.7": "12.6", "2.14": "13.0"},
     brings=("libcudart.so", "libcublas", "libcudnn", "libnccl.so", "libcufft.so", "libcusparse", "libnvrtc.so"),

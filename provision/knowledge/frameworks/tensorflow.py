@@ -34,6 +34,7 @@ TENSORFLOW = FrameworkInterface(
     module=re.compile(r"tensorflow[/-](?:intel-)?(\d+\.\d+[\d.]*)", re.IGNORECASE),
     programs=("horovod_keras", "horovod_graph", "single", "mirrored", "multiworker"),
     kinds=("single", "mirrored", "multiworker", "horovod", "mpi", "cray-ml-plugin"),
+    image="docker://nvcr.io/nvidia/tensorflow:25.02-tf2-py3",
     shadowing=("tensorflow", "tensorflow_cpu", "keras", "tf_keras", "protobuf"),
     cuda={
         "1.15": "10.0",

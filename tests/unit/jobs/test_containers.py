@@ -410,17 +410,21 @@ def registry(tmp_path: Path) -> Iterator[dict[str, str]]:
         yield Registry.digests
 
 
-def pulled(tmp_path: Path, tensorflow: str) -> subprocess.CompletedProcess[str]:
-    """Run the image's script of Torch with the stand-in, in whose image TensorFlow is this."""
+TENSORFLOW = ("tensorflow", "class test:\n  is_built_with_cuda = lambda: {}\n")
+PYTORCH = ("torch", "class backends:\n  class cuda:\n    is_built = lambda: {}\n")
+
+
+def pulled(tmp_path: Path, built: str, framework: tuple[str, str] = TENSORFLOW) -> subprocess.CompletedProcess[str]:
+    """Run the image's script of Torch with the stand-in, in whose image the framework is this."""
     site = profile("nyu-torch")
     site = dataclasses.replace(site, files=dataclasses.replace(site.files, scratch="$SCRATCH"))
     place = container_program("apptainer", tmp_path)
     # The stand-in's image is this machine: its `python` is put where an image has it.
     home = tmp_path / "home"
     home.mkdir(exist_ok=True)
-    (tmp_path / "tensorflow.py").write_text(f"class test:\n  is_built_with_cuda = lambda: {tensorflow}\n")
+    (tmp_path / f"{framework[0]}.py").write_text(framework[1].format(built))
     text = render_image_job(image("nyu-torch", "h200", GPU_IMAGE, site=site))
-    text = text.replace(" python -c ", f" {sys.executable} -c ")
+    text = text.replace(" python - ", f" {sys.executable} - ")
     (tmp_path / "image.sh").write_text(text)
     environ = {
         "PATH": f"{place}:{os.environ['PATH']}",
@@ -455,17 +459,19 @@ def test_an_image_is_pulled_once_by_its_digest_without_caches_in_home(registry: 
     assert file.is_file(), "jobs may be running on it"
 
 
+@pytest.mark.parametrize("framework", [TENSORFLOW, PYTORCH], ids=lambda one: one[0])
 def test_a_pulled_image_without_gpu_support_is_refused_and_removed(
-    registry: dict[str, str], tmp_path: Path, words: Words
+    framework: tuple[str, str], registry: dict[str, str], tmp_path: Path, words: Words
 ) -> None:
     if reason := no_namespaces():
         pytest.skip(reason)
     registry["2.15.0-gpu"] = "sha256:" + "1" * 64
-    done = pulled(tmp_path, "False")
+    done = pulled(tmp_path, "False", framework)
     assert done.returncode == 2
     assert "GPU" in done.stderr
     words("job", "\n".join(line for line in done.stderr.splitlines() if line.startswith("error: ")))
     assert list((tmp_path / "scratch/images").glob("*.sif*")) == []
+    assert pulled(tmp_path, "True", framework).returncode == 0
 
 
 def test_a_tag_that_the_registry_does_not_have_is_reported(registry: dict[str, str], tmp_path: Path) -> None:

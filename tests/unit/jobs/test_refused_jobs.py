@@ -35,6 +35,9 @@ REFUSED: tuple[Refused, ...] = (
     # Kinds and nodes
     (*SAGA, "mirrored", {"ranks_per_node": 2}),
     (*SAGA, "ddp", {}),  # its modules are TensorFlow
+    (*GREENE, "ddp", {}),  # its overlay is
+    (*SAGA, "ddp", {"runtime": "container"}),  # its image is
+    (*SAGA, "mirrored", {"runtime": "container", "image": "docker://pytorch/pytorch:2.7.1-cuda12.6-cudnn9-runtime"}),
     (*SAGA, "mirrored", {"nodes": 2}),
     (*SAGA, "mirrored", {"gpus": 5}),
     (*SAGA, "mirrored", WRONG),  # one error has all faults

@@ -21,6 +21,7 @@ from parts.loops import for_each
 from parts.profiles import ARCHS, profile
 from provision.jobs.user_job import UserJob, decide
 from provision.jobs.user_script import make_script
+from provision.knowledge.frameworks.pytorch import PYTORCH
 from provision.machine.submission.render_jobs import render_user_job
 from provision.profile.arch import Deliver
 from provision.profile.container import Container
@@ -52,7 +53,7 @@ WITH_OPTIONS: tuple[tuple[str, str, StrategyName, str, dict[str, Any]], ...] = (
     ("sigma2-saga", "accel", "ddp", "", {"runtime": "venv", "module": "pytorch/2.7.1"}),
     ("alcf-polaris", "gpu", "ddp", "", {"watch_gpus": True}),
     ("alcf-theta", "knl", "ddp", "", {}),
-    ("nyu-greene", "gpu", "ddp", "", {}),
+    ("nyu-greene", "gpu", "ddp", "", {"image": PYTORCH.image, "use_overlay": False}),
     ("sigma2-saga", "normal", "mpi", "", {}),
     ("alcf-polaris", "gpu", "mpi", "-venv", {"runtime": "venv", "ranks_per_node": 32, "cpus": 1}),
     ("nyu-greene", "gpu", "mirrored", "-watched", {"gpus": 2, "watch_gpus": True}),

@@ -59,8 +59,19 @@ else
   trap 'rm -f "$beside"' EXIT
   apptainer pull --arch amd64 "$beside" "docker://tensorflow/tensorflow@$digest"
   if [ "$(uname -m)" = x86_64 ]; then # otherwise this node cannot run the image
-    apptainer exec "$beside" python -c 'import sys, tensorflow as tf; sys.exit(not tf.test.is_built_with_cuda())' ||
-      stop "TensorFlow in docker://tensorflow/tensorflow@$digest is missing, or was built without GPU support"
+    apptainer exec "$beside" python - <<'PYTHON' ||
+import importlib.util
+import sys
+
+if importlib.util.find_spec("tensorflow"):
+    import tensorflow
+
+    sys.exit(not tensorflow.test.is_built_with_cuda())
+import torch
+
+sys.exit(not torch.backends.cuda.is_built())
+PYTHON
+      stop "docker://tensorflow/tensorflow@$digest has no TensorFlow or PyTorch with GPU support"
   fi
   printf '%s\n' "docker://tensorflow/tensorflow@$digest" '# was :2.15.0-gpu' "# pulled $(date +%F) on $(hostname)" >"$image.txt"
   mv "$beside" "$image"

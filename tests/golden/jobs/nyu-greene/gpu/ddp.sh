@@ -57,10 +57,10 @@ module list # record the modules in the output
 set -u
 
 # The container provides CUDA and PyTorch.
-image="/scratch/work/public/singularity/cuda12.1.1-cudnn8.9.0-devel-ubuntu22.04.2.sif"
-[ -f "$image" ] || stop "there is no container image $image"
-overlay="/scratch/$USER/tensorflow-example/tensorflow.ext3" # read-only in jobs, because several jobs can share it
-[ -f "$overlay" ] || stop "there is no overlay $overlay; make it first: provision job overlay --site nyu-greene --arch gpu"
+image="/scratch/$USER/images/pytorch-25.02-py3.sif"
+[ -f "$image" ] || stop "there is no $image; pull it first: provision job image --site nyu-greene --arch gpu --image docker://nvcr.io/nvidia/pytorch:25.02-py3"
+image=$(readlink -f "$image") # the real name contains the digest
+echo "image: $image"
 unset APPTAINER_CLEANENV APPTAINER_CONTAINALL APPTAINER_COMPAT SINGULARITY_CLEANENV SINGULARITY_CONTAINALL SINGULARITY_COMPAT # they hide the launcher's variables: every rank is rank 0 of 1
 bind="$submit_folder,$(dirname "$script"),$PROVISION_OUTPUT,/scratch/$USER"
 
@@ -76,11 +76,14 @@ job_number=${job_id%%.*}
 MASTER_PORT=$((20000 + 10#0${job_number//[!0-9]/} % 10000))
 export MASTER_ADDR MASTER_PORT WORLD_SIZE=8
 
+singularity exec --nv --bind "$bind" "$image" python -c 'import importlib.util as find; raise SystemExit(not find.find_spec("torch"))' ||
+  stop "the container has no PyTorch; use another image, or an overlay with it"
+
 # In the training script: `torch.distributed.init_process_group("nccl")`, which reads these variables. No torchrun.
 # shellcheck disable=SC2016 # the ranks expand the variables
 srun --nodes=2 --ntasks=8 --ntasks-per-node=4 --kill-on-bad-exit=1 --cpus-per-task=8 \
-  bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec "$@"' rank singularity exec --nv --overlay \
-  "$overlay:ro" --bind "$bind" "$image" /bin/bash -c 'source /ext3/env.sh && exec "$@"' bash python -u "$script"
+  bash -c 'export RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID; exec "$@"' rank singularity exec --nv --bind \
+  "$bind" "$image" python -u "$script"
 
 echo "the job ended well"
 echo "the site deletes in the folder of the output: files that were not read for 60 days; copy the output before:"

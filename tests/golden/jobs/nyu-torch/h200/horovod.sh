@@ -83,12 +83,18 @@ export NUM_INTRA_THREADS=8
 # Horovod in the image must use the same MPI as srun. Otherwise every rank is rank 0 of 1, and trains alone.
 apptainer exec --nv --bind "$bind" "$image" python - <<'PYTHON' || exit 2
 import ctypes
+import importlib
 import sys
 
-try:
-    import horovod.tensorflow as hvd
-except ImportError as error:
-    sys.exit(f"error: the container has no Horovod for TensorFlow ({error}); use another image, or a mirrored job")
+reasons = set()
+for framework in ("tensorflow", "torch"):
+    try:
+        hvd = importlib.import_module("horovod." + framework)
+        break
+    except ImportError as error:
+        reasons.add(str(error))
+else:
+    sys.exit(f"error: the container has no Horovod for TensorFlow or PyTorch ({'; '.join(sorted(reasons))}); use another image, or a mirrored or ddp job")
 if not hvd.mpi_built():
     sys.exit("error: Horovod in the container was built without MPI; use an image whose Horovod has MPI")
 with open("/proc/self/maps") as maps:

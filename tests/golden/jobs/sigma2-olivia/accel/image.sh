@@ -57,8 +57,19 @@ else
   trap 'rm -f "$beside"' EXIT
   apptainer pull --arch arm64 "$beside" "docker://nvcr.io/nvidia/tensorflow@$digest"
   if [ "$(uname -m)" = aarch64 ]; then # otherwise this node cannot run the image
-    apptainer exec --nv "$beside" python -c 'import sys, tensorflow as tf; sys.exit(not tf.test.is_built_with_cuda())' ||
-      stop "TensorFlow in docker://nvcr.io/nvidia/tensorflow@$digest is missing, or was built without GPU support"
+    apptainer exec --nv "$beside" python - <<'PYTHON' ||
+import importlib.util
+import sys
+
+if importlib.util.find_spec("tensorflow"):
+    import tensorflow
+
+    sys.exit(not tensorflow.test.is_built_with_cuda())
+import torch
+
+sys.exit(not torch.backends.cuda.is_built())
+PYTHON
+      stop "docker://nvcr.io/nvidia/tensorflow@$digest has no TensorFlow or PyTorch with GPU support"
   fi
   printf '%s\n' "docker://nvcr.io/nvidia/tensorflow@$digest" '# was :25.02-tf2-py3' "# pulled $(date +%F) on $(hostname)" >"$image.txt"
   mv "$beside" "$image"
