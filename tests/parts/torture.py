@@ -178,7 +178,7 @@ class Torture:
 
     def claims(self) -> set[str]:
         """The claims of locks, of those that live and of others."""
-        return {path.name for path in self.site.root.glob("locks/*.lock.d/*")}
+        return {path.name for path in self.site.root.glob("locks/*.lock/*")}
 
     def running(self) -> set[int]:
         """The processes that builds below this root started and that still run."""

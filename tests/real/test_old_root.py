@@ -1,4 +1,4 @@
-"""A root that commit 8341fc1 made: later tools list, verify, load, roll back and prune it, also beside the tool of that commit.
+"""A root that commit 8341fc1 made: later tools list, verify, load, roll back and prune it.
 
 It was made as `tests/parts/tiny.py` of that commit makes it, at the one place at which its paths are right: site `both`, archs
 `a` and `b`, one build of each, and `provision upgrade` to another NumPy.
@@ -7,9 +7,7 @@ It was made as `tests/parts/tiny.py` of that commit makes it, at the one place a
 from __future__ import annotations
 
 import fcntl
-import itertools
 import json
-import random
 import shutil
 import subprocess
 import tarfile
@@ -20,7 +18,7 @@ from typing import Any
 import pytest
 
 from parts.modules import ENVIRONMENT_MODULES, LMOD, bash, needed
-from parts.older import older_tool
+from parts.paths import REPOSITORY
 from parts.provision import Tool
 from parts.tiny import TinySite, make_site
 from parts.tiny_cluster import TinyCluster
@@ -107,7 +105,15 @@ def test_a_module_of_an_older_tool_loads(tool: Tool, system: Any) -> None:
     assert done.stdout.startswith("1.1\n")
 
 
-older = pytest.fixture(scope="module")(older_tool)
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """A checkout of the older tool, which the Python of the tests can run."""
+    done = subprocess.run(["git", "-C", str(REPOSITORY), "archive", "8341fc1"], capture_output=True, check=False)
+    if done.returncode:
+        pytest.skip("the history of the repository is not here")
+    (tmp_path / "older").mkdir()
+    subprocess.run(["tar", "-x", "-C", str(tmp_path / "older")], input=done.stdout, check=True)
+    return tmp_path / "older"
 
 
 @pytest.fixture
@@ -116,46 +122,11 @@ def site(tmp_path: Path) -> TinySite:
     return make_site(tmp_path / "site", compiled={})
 
 
-def start(site: TinySite, older: Path | None, *words: str) -> subprocess.Popen[str]:
-    """Start the older tool, or this one."""
-    more = {} if older is None else {"PYTHONPATH": f"{older}:{older / 'tests'}"}
-    words = words if "--site" in words else (*words, "--site", "two")
-    return site.start(*words, **more)
-
-
-def test_the_older_tool_and_this_one_at_once_never_corrupt_a_root(site: TinySite, older: Path) -> None:
-    """Each changes the root while the other one does. Then both list and verify the same, and a refusal is no bug."""
-
-    def at_once(mine: tuple[str, ...], theirs: tuple[str, ...]) -> list[dict[str, Any]]:
-        running = [start(site, tool, *words, "--json") for tool, words in ((None, mine), (older, theirs))]
-        outputs = [process.communicate(timeout=300) for process in running]
-        return [{**json.loads(out), "stderr": err} for out, err in outputs]
-
-    builds = [("build", "--site", name) for name in ("one", "two")]
-    assert [done["ok"] for done in at_once(builds[0], builds[1])] == [True, True]
-    (one,) = [env for env, state in seen(at_once(("list",), ("list",))[0]).items() if state != "published"]
-    prune = ("prune", "--yes", "--keep", "0", "--older", "0", "--generations", "1")
-    verbs = (*builds, ("publish", one), ("rollback",), prune)
-    for pair in random.Random(7).sample(list(itertools.product(verbs, verbs)), 8):
-        for done, words in zip(at_once(*pair), pair, strict=True):
-            refused = words[0] in ("publish", "rollback") and not done["ok"] and done["error"]["kind"] != "bug"
-            assert done["ok"] or refused, (pair, done)
-        listed = [seen(done) for done in at_once(("list",), ("list",))]
-        assert listed[0] == listed[1], pair
-        assert list(listed[0].values()).count("published") == 1, pair
-        assert [done["ok"] for done in at_once(("verify", "--all"), ("verify", "--all"))] == [True, True], pair
-    assert [path.name for path in (site.root / "locks").iterdir() if path.is_file()] == []
-
-
-def seen(listed: dict[str, Any]) -> dict[str, str]:
-    """The state of each environment that was listed."""
-    return {row["environment"]: row["state"] for row in listed["result"]["environments"]}
-
-
 def test_a_build_job_that_the_older_tool_wrote_runs_with_this_one(site: TinySite, older: Path) -> None:
     """The command line in the script, and the plan in it, which is compared with that of the node."""
     TinyCluster(site=site, slurm=None).write_profile()  # type: ignore[arg-type]
-    process = start(site, older, "job", "build", "--site", "cluster", "--arch", "a")
+    words = ("job", "build", "--site", "cluster", "--arch", "a")
+    process = site.start(*words, PYTHONPATH=f"{older}:{older / 'tests'}")
     script, error = process.communicate()
     assert "--no-wait" in script and "PROVISION_PLAN" in script, error
     environ = site.environ(SLURM_JOB_ID="42", SLURMD_NODENAME="n1")

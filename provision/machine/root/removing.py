@@ -200,9 +200,7 @@ class Remover:
         return self._leftover("trash", paths, "of a run that was interrupted")
 
     def _locks(self) -> list[Leftover]:
-        places = self.store.root.glob("locks/[!.]*")
-        locks = {path.with_name(path.name.removesuffix(".d")): path for path in sorted(places, reverse=True)}
-        paths = [path for lock, path in locks.items() if is_left(lock)]
+        paths = [path for path in self.store.root.glob("locks/[!.]*") if is_left(path)]
         return self._leftover("lock", paths, "of a process that was killed")
 
     def _of_builds(self, stay: Iterable[Resident]) -> list[Leftover]:
@@ -301,8 +299,7 @@ class Remover:
         arch = path.name[1:].rsplit(".", 2)[0] if path.parent == modules else path.parent.name
         try:
             if leftover.kind == "lock":
-                lock = path.with_name(path.name.removesuffix(".d"))
-                with self.store.held(lock, {"does": "removes it"}, Waiting(says=lambda _: None)):
+                with self.store.held(path, {"does": "removes it"}, Waiting(says=lambda _: None)):
                     return None  # the lock is free now, for the next process that waits
             # A run that publishes has such files too.
             locked = generations.held(arch, "changes what users load") if modules in path.parents else None

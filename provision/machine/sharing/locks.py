@@ -1,8 +1,8 @@
 """Locks: one process at a time, without locks of the kernel: Lustre without `flock`, and some NFS, have none.
 
-The lock `NAME.lock` is a folder, `NAME.lock.d`, with one file: the claim of its holder, named by a token that no other has.
+The lock `NAME.lock` is a folder with one file: the claim of its holder, named by a token that no other has.
 
-- To take it: make a folder with a claim beside it, and rename that to `NAME.lock.d`. A file system does so only as long as
+- To take it: make a folder with a claim beside it, and rename that to `NAME.lock`. A file system does so only as long as
   there is no such folder or an empty one, so one process gets it.
 - To release it: remove the claim.
 - If the holder is dead: remove the holder's claim, then take the lock like everybody else.
@@ -13,8 +13,6 @@ between. Killed at any point, a process leaves nothing but its own claim, or a f
 On the machine of the holder, the kernel knows whether it lives. On another machine the claim has to beat: its holder sets
 its time every `BEAT_S` seconds. Who waits compares these times with each other and counts the seconds of its own clock, so
 wrong clocks change nothing.
-
-The file `NAME.lock` is a copy of the claim: older versions look at nothing else, and leave theirs there (see `Older`).
 """
 
 from __future__ import annotations
@@ -33,7 +31,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.files.beneath import change_mode
+from provision.machine.files.beneath import FOLDER, change_mode
 from provision.machine.files.disk import JSON, disk_error
 from provision.machine.files.who_may_write import user_name
 from provision.machine.programs.process_tree import end_marked
@@ -66,75 +64,16 @@ MARK = "PROVISION_LOCK"
 
 def claim_of(path: Path) -> Claim | None:
     """The claim of the holder of the lock at this path, dead or not; None if it is free."""
-    folder = folder_of(path)
+    try:
+        folder = os.open(path, FOLDER | os.O_NOFOLLOW)
+    except OSError:
+        return read_claim(path)  # nothing, or something else that is in the way
     try:
         names = sorted(name for name in os.listdir(folder) if not name.startswith("."))  # noqa: PTH208  # not NFS's own
-    except NotADirectoryError:
-        return read_claim(folder)
-    except FileNotFoundError:
-        names = []
-    found = (read_claim(folder / name) for name in names)
-    return next((claim for claim in found if claim is not None), None) or Older(path).claim()
-
-
-def folder_of(path: Path) -> Path:
-    """The folder with the claim of a lock."""
-    return path.with_name(f"{path.name}.d")
-
-
-@dataclass(frozen=True, slots=True)
-class Older:
-    """The lock as versions of November 2026 and before see it; it goes when nobody runs those versions any more.
-
-    It is the last of `NAME.lock`, `NAME.lock.KEY` …, KEY being the key of the one before. Who takes over from a dead claim there
-    makes the next file, and then renames it to `NAME.lock`. To be called by the holder of the folder only, so all that can
-    happen meanwhile is done by older versions.
-    """
-
-    path: Path
-
-    def claims(self) -> list[Claim]:
-        """All claims; the last one holds."""
-        found, place = [], self.path
-        while (claim := read_claim(place)) is not None:
-            found.append(claim)
-            place = place.with_name(f"{place.name}.{claim.key}")
-        return found
-
-    def claim(self) -> Claim | None:
-        """The claim that holds."""
-        return next(reversed(self.claims()), None)
-
-    def put(self, says: JSON, dead: Mapping[str, str], shared: SharedRoot) -> bool:
-        """Put a claim there, if nothing is there but claims with these dead keys; whether it holds."""
-        before = self.claims()
-        if not before:
-            return write_claim(self.path, says)
-        last = before[-1]
-        place = last.place.with_name(f"{last.place.name}.{last.key}")
-        if last.key not in dead or not write_claim(place, says):
-            return False
-        now = self.claim()
-        if now is None or now.place != place:  # another process was faster, and has renamed its claim
-            place.unlink(missing_ok=True)
-            return False
-        # One step after the other, so that at each moment the last claim is this one, and nothing is left beside the chain.
-        with contextlib.suppress(OSError):  # in a sticky folder what another admin left stays, and this claim behind it
-            for claim in reversed(before):
-                if claim.place.is_dir():
-                    shared.remove(claim.place)
-                place = place.replace(claim.place)
-        return True
-
-    def remove(self, token: object) -> None:
-        """Remove the claim with this token, if it holds.
-
-        Raises:
-            OSError: it cannot be removed.
-        """
-        claim = self.claim()
-        if claim is not None and claim.key == token:
-            claim.place.unlink()
+    finally:
+        os.close(folder)
+    found = (read_claim(path / name) for name in names)
+    return next((claim for claim in found if claim is not None), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +118,7 @@ class HeldLock:
     @property
     def claim(self) -> Path:
         """The file of the claim."""
-        return folder_of(self.path) / str(self.says["token"])
+        return self.path / str(self.says["token"])
 
     def refuse_lost(self) -> None:
         """Raise if another process has taken the lock: this one was stopped for so long that it counted as dead.
@@ -207,7 +146,7 @@ class HeldLock:
             mode = self.path.parent.stat().st_mode & 0o7775
             change_mode(beside, lambda _: mode)  # every admin may remove a dead claim
             write_claim(beside / self.claim.name, self.says)
-            beside.rename(self.claim.parent)
+            beside.rename(self.path)
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ENOENT):
                 raise
@@ -216,13 +155,6 @@ class HeldLock:
         finally:
             self.shared.remove(beside)
         return self.claim.exists()  # also if the answer of the server was lost
-
-    def leave(self) -> None:
-        """Give the folder of the lock back."""
-        with contextlib.suppress(OSError):
-            self.claim.unlink()
-        with contextlib.suppress(OSError):
-            self.claim.parent.rmdir()  # only if nobody else is in it
 
     def beat(self) -> None:
         """Show that this process lives, and notice if the lock was lost.
@@ -235,14 +167,6 @@ class HeldLock:
         except FileNotFoundError:
             if not self.enter():
                 self.lost_to = describe_claim(claim_of(self.path))
-                return
-        older = Older(self.path).claim()
-        if older is None:
-            write_claim(self.path, self.says)
-        elif older.key == self.says["token"]:
-            os.utime(older.place)
-        else:
-            self.lost_to = describe_claim(older)
 
     def keep_beating(self) -> None:
         """Beat until the lock is released; if it is lost, end what this process does."""
@@ -263,8 +187,9 @@ class HeldLock:
             if self.beating is not None and self.beating.is_alive():
                 self.beating.join()
             with contextlib.suppress(OSError):
-                Older(self.path).remove(self.says["token"])
-            self.leave()
+                self.claim.unlink()
+            with contextlib.suppress(OSError):
+                self.path.rmdir()  # only if nobody else is in it
 
 
 @contextlib.contextmanager
@@ -305,14 +230,12 @@ def take(lock: HeldLock, waiting: Waiting, *, wait: bool) -> None:
             raise refused(lock.path, claim)
         try:
             with interrupts_deferred():
-                if claim is not None and free and folder_of(lock.path) in (claim.place, claim.place.parent):
+                if claim is not None and free:
                     lock.shared.remove(claim.place)
                 if free and lock.enter():
-                    if Older(lock.path).put(lock.says, watch.dead, lock.shared):
-                        lock.beating = threading.Thread(target=lock.keep_beating, name="lock", daemon=True)
-                        lock.beating.start()
-                        break
-                    lock.leave()
+                    lock.beating = threading.Thread(target=lock.keep_beating, name="lock", daemon=True)
+                    lock.beating.start()
+                    break
         except OSError as error:
             raise unwritable(lock.path, error) from error
         waiting.looks()
