@@ -10,12 +10,11 @@ class Sharing:
     """Who writes and reads below a root, as the profile `origin` says: whoever may write there is an admin.
 
     `group` is the Unix group of the admins, `readers` the one whose members may enter besides them (None: every user).
-    `admins` is a key of older profiles, without effect. With `lenient` the owner of the root may go on although others may
-    write there: to take something from users must always be possible.
+    With `lenient` the owner of the root may go on although others may write there: to take something from users must always be
+    possible.
     """
 
     group: str | None = None
     readers: str | None = None
-    admins: tuple[str, ...] = ()
     origin: str = "the site profile"
     lenient: bool = False

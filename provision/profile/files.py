@@ -21,7 +21,7 @@ class Files:
     `scratch` (data and output of jobs) and `temporary` (`TMPDIR`) are paths with `$VARIABLES` that the node expands, and so is
     `project` (what a project keeps), in which `$PROJECT` is the name of the project.
     `group` is the Unix group whose members write below the root, and `readers` the one whose members may enter it (None: every
-    user). `admins` has no effect any more.
+    user).
     `burst_buffer` is where jobs on `burst_buffer_from` or more nodes stage their data (0: no number is known).
     """
 
@@ -33,7 +33,6 @@ class Files:
     burst_buffer_from: Count = 0
     group: User | None = None
     readers: User | None = None
-    admins: tuple[User, ...] = ()
     project: NodePath | None = None
     scratch_deletes: str | None = None
 

@@ -20,13 +20,7 @@ from provision.wording import add_arch, nearest, nearest_name
 
 def store_of(site: Site, *, lenient: bool = False) -> Store:
     """The store below the site's root; see `Sharing` about `lenient`."""
-    sharing = Sharing(
-        group=site.files.group,
-        readers=site.files.readers,
-        admins=site.files.admins,
-        origin=site.origin,
-        lenient=lenient,
-    )
+    sharing = Sharing(group=site.files.group, readers=site.files.readers, origin=site.origin, lenient=lenient)
     return Store(Layout(PurePosixPath(absolute(expand_home(site.root)))), sharing)
 
 

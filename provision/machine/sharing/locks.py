@@ -346,12 +346,6 @@ def unwritable(path: Path, error: OSError) -> StoreError:
     if not isinstance(error, PermissionError):
         return disk_error(error, path.parent)
     folder, status = path.parent, path.parent.stat()
-    if status.st_mode & stat.S_ISVTX and os.access(folder, os.W_OK):
-        return StoreError(
-            f"a claim of another admin at `{path}` cannot be removed: {error.strerror}",
-            evidence=[f"`{folder}` is sticky, as older versions made it"],
-            hint=f"as `{user_name(status.st_uid)}` or root: `{bash('chmod -t %s', str(folder))}`",
-        )
     return StoreError(
         f"`{folder}` cannot be written: {error.strerror}",
         evidence=[f"owner: {user_name(status.st_uid)}, mode {stat.S_IMODE(status.st_mode):o}"],

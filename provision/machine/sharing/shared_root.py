@@ -38,7 +38,6 @@ from provision.model.layout import Layout
 from provision.model.quoting import bash
 from provision.model.sharing import Sharing
 from provision.model.trust import ROOT, OwnedPath, Stranger, find_strangers
-from provision.wording import count
 
 T = TypeVar("T")
 SHARED = stat.S_ISGID | 0o770
@@ -69,25 +68,11 @@ class Admins:
         """
         self.group()
         strangers = [one for one in self._of_root() if self._is_above(one.entry) and one.kind != "everyone"]
-        sticky = []
         with contextlib.suppress(OSError):
             for folder in map(str, folders_below(self.root, DEEPEST)):
                 with contextlib.suppress(OSError):
-                    entry = entry_of(folder)
-                    strangers += self._strangers(entry)
-                    sticky += [folder] if entry.mode & stat.S_ISVTX else []
-        notes = self._faults(strangers)
-        if sticky:  # of an older version
-            message = (
-                f"in {count(len(sticky), 'folder')} below `{self.root}` admins cannot remove what other admins wrote"
-            )
-            hint = f"as root: `{bash('find %s -type d -perm -1000 -exec chmod -t {} +', str(self.root))}`"
-            notes.append(Fault("name", "admins", message, evidence=(sticky[0],), hint=hint))
-        if self.sharing.admins:
-            message = f"`files.admins` in `{self.sharing.origin}` has no effect: all members of the group of the root are admins"
-            hint = "remove the key, and remove from the group who is not an admin"
-            notes.append(Fault("name", "admins", message, hint=hint))
-        return notes
+                    strangers += self._strangers(entry_of(folder))
+        return self._faults(strangers)
 
     def faults_of(self, folder: OwnedPath) -> list[Fault]:
         """Who may write a folder below the root, and is no admin.

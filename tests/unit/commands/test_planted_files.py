@@ -203,18 +203,6 @@ def test_verbs_that_read_warn_and_work_and_the_doctor_and_builds_refuse_a_root_t
     assert "error: every user may write" in shown.err
 
 
-def test_the_doctor_says_that_a_key_of_older_profiles_has_no_effect(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: Words
-) -> None:
-    site = tmp_path / "mine.toml"
-    text = (Path(__file__).parents[3] / "sites" / "local.toml").read_text()
-    site.write_text(text.replace('"local"', '"mine"') + '\n[files]\nadmins = ["nosuch-user"]\n')
-    cli.main(["doctor", "--site", str(site)])
-    (line,) = [line.strip() for line in capsys.readouterr().out.splitlines() if "`files.admins`" in line]
-    assert line.startswith("! ")
-    words("doctor", line.replace(str(site), "SITE"))
-
-
 def test_a_plan_and_the_doctor_do_not_hang_on_fifos(store: Store, capsys: pytest.CaptureFixture[str]) -> None:
     for path in ("cache/data/mnist.npz", f"{ENV}/.provision/record.json", "locks/publish-knl.lock", SOURCE):
         (store.root / path).unlink()

@@ -391,17 +391,6 @@ def test_the_owner_takes_modules_from_users_whoever_may_write(site: Site) -> Non
         assert (done.stdout == "1\n") == good, done.stderr
 
 
-def test_the_doctor_names_sticky_folders_of_an_older_version_and_a_key_without_effect(site: Site) -> None:
-    site.built_by(site.alice)
-    (site.root / "locks").chmod(0o3775)
-    sharing = dataclasses.replace(site.sharing, admins=(site.alice.name,))
-    sticky, key = SharedRoot(site.store.layout, sharing).admins.notes()
-    assert sticky.evidence == (str(site.root / "locks"),) and "`files.admins`" in key.message
-    assert sticky.hint is not None
-    subprocess.run(sticky.hint.split("`")[1], shell=True, check=True)
-    assert site.store.shared.admins.notes() == []
-
-
 # Who may read
 
 

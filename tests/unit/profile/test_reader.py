@@ -160,7 +160,7 @@ def test_all_faults_of_a_profile_are_reported_at_once(words: Words) -> None:
         ("network", {"download_node": "g dtn"}, ".download_node"),
         ("files", {"umask": "888"}, ".umask"),
         ("files", {"group": "a b"}, ".group"),
-        ("files", {"admins": ["alice", "-rf"]}, ".admins[1]"),
+        ("files", {"readers": "-rf"}, ".readers"),
         ("files", {"scratch": "/scratch/$(id)"}, ".scratch"),
         ("files", {"burst_buffer_from": 8}, ".burst_buffer_from"),
         ("container", {"image": "/x.sif"}, ".command"),
