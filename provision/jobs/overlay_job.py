@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from provision.errors import ConfigError
-from provision.jobs.containers import container_of, image_path
+from provision.jobs.containers import container_of, image_path, pull_command
 from provision.jobs.scheduler_request import side_batch
 from provision.jobs.script import header, meanings, module_lines
 from provision.knowledge.cuda import gpu_obstacle
+from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.knowledge.miniforge import Miniforge
 from provision.knowledge.targets import family_of
 from provision.model.lock import Lock
@@ -107,7 +108,7 @@ def make_overlay_script(job: OverlayJob, cpu_family: str) -> OverlayScript:
         raise ConfigError(
             f"the containers of site `{site.name}` have no overlay",
             evidence=[f"`container.overlay` in `{site.origin}` is left out"],
-            hint=f"`provision job image --site {site.typed}` pulls an image that has TensorFlow in it",
+            hint=f"`{pull_command(site, job.arch, TENSORFLOW.image)}` pulls an image that has TensorFlow in it",
         )
     if site.scheduler.name == "none":
         raise ConfigError(f"site `{site.name}` has no scheduler, so there is no job to write", hint="add `--site SITE`")
@@ -128,7 +129,7 @@ def make_overlay_script(job: OverlayJob, cpu_family: str) -> OverlayScript:
         raise ConfigError(
             f"{job.framework.title} in an overlay cannot use the GPUs of arch `{job.arch.name}`: it {obstacle[0]}",
             evidence=[f"`archs.{job.arch.name}.target` and `.gpu.capabilities` in `{site.origin}`"],
-            hint=f"`provision job image --site {site.typed}` pulls an image that has TensorFlow for these GPUs in it",
+            hint=f"`{pull_command(site, job.arch, TENSORFLOW.image)}` pulls an image that has TensorFlow for newer GPUs in it",
         )
     where = site.network.where_to_download
     if site.network.compute == "no" and where is None:

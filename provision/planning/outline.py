@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 
 from provision.horovod.flags import build_environ, gpu_environ
+from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.launch.launchers import launch_argv
 from provision.launch.modules import reset_lines, unload_lines
 from provision.launch.rank_threads import module_environ
@@ -67,7 +68,7 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
         parts["build"] = (
             f"none: the site runs {title} with {' or '.join(site.runtimes)}, but provision builds virtual environments",
         )
-    if site.container and site.container.overlay:
+    if site.container and site.container.overlay and stack.framework.name == TENSORFLOW.name:  # it fills no others
         job = f"provision job overlay --site {site.typed} --arch {arch.name}"
         parts["overlay"] = (f"{title}{' with its own CUDA' if arch.gpu else ''}, installed by `{job}`",)
     return {title: lines for title, lines in parts.items() if lines}

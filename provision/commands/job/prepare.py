@@ -10,6 +10,7 @@ from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import command_line
 from provision.commands.shared.target import make_target
 from provision.errors import ConfigError
+from provision.jobs.containers import pull_command
 from provision.jobs.image_job import ImageJob
 from provision.jobs.overlay_job import OWN_FILES, OWN_GB, OverlayJob, lock_name
 from provision.knowledge.frameworks.tensorflow import TENSORFLOW
@@ -45,10 +46,10 @@ def run_overlay(args: argparse.Namespace) -> Outcome:
     """Write the job that fills an overlay with TensorFlow."""
     target = make_target(shipped.load_site(args.site), args.arch, args.stack)
     if target.stack.framework.name != TENSORFLOW.name:
+        pull = pull_command(target.site, target.arch, target.stack.framework.interface.image)
         raise ConfigError(
             f"the job fills overlays with TensorFlow, but the stack `{target.stack.name}` is of {target.stack.framework.title}",
-            hint=f"`--stack tensorflow-2.15.1`; or `provision build --site {target.site.typed} --arch {target.arch.name} "
-            f"--stack {target.stack.name}` builds an environment",
+            hint=f"`{pull}` pulls an image that has it; or `--stack tensorflow-2.15.1`",
         )
     miniforge = release_for(target.stack.pythons)
     if miniforge is None:

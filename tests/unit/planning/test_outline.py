@@ -60,6 +60,12 @@ def test_the_outline_for_spack_has_its_steps() -> None:
     assert {title for title in usual if usual[title] != spack[title]} == {"compile", "install"}
 
 
+def test_an_overlay_is_only_for_the_framework_that_our_job_puts_into_it() -> None:
+    site = profile("nyu-torch")
+    assert "overlay" not in outline(site, site.arch("rtx6000"), shipped.load_stack("pytorch-2.14.1"), ())
+    assert "overlay" in outline(site, site.arch("h200"), shipped.load_stack("tensorflow-2.21.0"), ())
+
+
 @for_each(("name", "arch"), ARCHS)
 def test_the_outline_of_every_profile_and_arch_is_the_golden_one(name: str, arch: str, golden: Golden) -> None:
     site = profile(name)
