@@ -75,6 +75,19 @@ def test_plain_spack_solves_the_shipped_environment(
     assert set(nodes["py-horovod"]["parameters"]["patches"]) == files
 
 
+def test_plain_spack_solves_the_wheels_of_pytorch(
+    tool: Tool, spack: RealSpack, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    folder, python = tmp_path_factory.mktemp("envs"), tool.root / "spack" / "python" / "bin" / "python"
+    words = ("--site", "example-slurm", "--arch", "haswell", "--stack", "pytorch-2.14.1", "--profile")
+    tool.good("spack", "show", *words, "--into", str(folder), EXAMPLE_SITE="/example")
+    environment = folder / "example-slurm/pytorch-2.14.1/haswell"
+    done = plain_spack(spack.checkout, python, folder / "home", environment, "concretize")
+    assert done.returncode == 0, done.stdout + done.stderr
+    nodes = json.loads((environment / "spack.lock").read_text())["concrete_specs"].values()
+    assert {node["name"] for node in nodes if "external" not in node} == {"py-pip", "py-torch"}
+
+
 def test_the_packages_of_one_environment_are_those_that_all_share(
     tool: Tool, spack: RealSpack, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -10,6 +10,7 @@ from provision.backends.spack.externals import UNKNOWN_PREFIX, External
 from provision.backends.spack.repository import Sources
 from provision.backends.spack.scalar import scalar
 from provision.knowledge.compilable import COMPILABLE
+from provision.knowledge.frameworks import FRAMEWORKS
 from provision.knowledge.targets import family_of
 from provision.model.request import Request
 
@@ -45,7 +46,8 @@ class SpackEnvironment:
 
 def target_of(package: str, target: str) -> str:
     """The target of a package that is built: what is not compiled here is for the family of CPUs."""
-    return family_of(target, target) if package in ("py-pip", "py-tensorflow") else target
+    of_wheels = ("py-pip", *(framework.spack for framework in FRAMEWORKS.values()))
+    return family_of(target, target) if package in of_wheels else target
 
 
 def write_yaml(environment: SpackEnvironment, repository: str) -> str:

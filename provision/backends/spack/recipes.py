@@ -65,7 +65,7 @@ class PyPip(Package):
         install(self.stage.archive_file, join_path(prefix, "{wheel}"))
 '''
 
-PY_TENSORFLOW = '''\
+PY_FRAMEWORK = '''\
 import hashlib
 import os
 import re
@@ -73,10 +73,10 @@ import re
 from spack.package import *
 
 
-class PyTensorflow(Package):
-    """TensorFlow with all packages of a lock, in a virtual environment of the site's Python, which compiles others."""
+class {name}(Package):
+    """{title} with all packages of a lock, in a virtual environment of the site's Python, which compiles others."""
 
-    homepage = "https://www.tensorflow.org"
+    homepage = "{homepage}"
     has_code = False
 
 {versions}

@@ -1,9 +1,9 @@
 """The package repository that the tool generates: what Spack builds by the route `wheels`, as texts of files. Pure.
 
 One repository serves any number of environments: all shipped ones share that of `spack-envs/`, and an environment below a root
-has its own. Three packages are built. `py-pip` is pip's wheel; `py-tensorflow` is a whole lock, which its variant `lock` names,
-installed by that pip into a virtual environment of the site's Python with the lock's hashes; `py-horovod` is compiled from its
-source package with our patches, with the same flags and tools as in a virtual environment.
+has its own. Three packages are built. `py-pip` is pip's wheel; `py-tensorflow` (or `py-torch`) is a whole lock, which its
+variant `lock` names, installed by that pip into a virtual environment of the site's Python with the lock's hashes; `py-horovod`
+is compiled from its source package with our patches, with the same flags and tools as in a virtual environment, for TensorFlow.
 
 Spack's hash of a package covers the text of its package.py and the digests of its patches, but no other file, and it leaves out
 a method whose `@when` does not apply. So such methods have the digests of the locks: a lock that changes is another package for
@@ -31,9 +31,9 @@ from provision.backends.spack.recipes import (
     EXTERNAL,
     LOCK,
     NEVER_BUILT,
+    PY_FRAMEWORK,
     PY_HOROVOD,
     PY_PIP,
-    PY_TENSORFLOW,
     PY_WITH_WRAPPER,
     TOOLS,
     VERSION,
@@ -44,11 +44,12 @@ from provision.horovod import flags
 from provision.horovod.kits import QUICK
 from provision.horovod.patches import select_patches
 from provision.knowledge.compilable import COMPILABLE
+from provision.knowledge.frameworks.interface import FrameworkInterface
 from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.model.lock import Lock, Pin
 from provision.model.patch import Patch
 from provision.model.request import Request
-from provision.profile.stack import Framework
+from provision.profile.stack import Stack
 
 NAMESPACE = "provision"
 # Its folder: below that of spack.yaml, or below that of all environments that share it.
@@ -62,6 +63,7 @@ class Sources:
     """What the packages of one environment are made of: the locks, and Horovod's source with the patches that apply."""
 
     minor: str
+    interface: FrameworkInterface
     framework: Pin
     lock: Lock
     mpi_lock: Lock | None
@@ -73,19 +75,21 @@ class Sources:
 
     @property
     def locks(self) -> dict[str, Lock]:
-        """The locks of `py-tensorflow` by the names of their files: the stack's, and that of an MPI from a wheel."""
+        """The locks of the framework's package by the names of their files: the stack's, and that of an MPI from a wheel."""
         return {_file(lock): lock for lock in (self.lock, self.mpi_lock) if lock}
 
     @property
     def variant(self) -> str:
-        """The value of the variant `lock`, which decides everything about `py-tensorflow`."""
+        """The value of the variant `lock`, which decides everything about the framework's package."""
         return "-with-".join(name.removesuffix(".txt") for name in self.locks)
 
     @property
     def root_specs(self) -> tuple[str, ...]:
         """The packages that the environment is made for: what is compiled, or else the framework."""
         pins = (*((self.horovod,) if self.horovod else ()), *self.compiled)
-        return tuple(f"py-{pin.name}@{pin.version}" for pin in pins) or (f"py-tensorflow@{self.framework.version}",)
+        return tuple(f"py-{pin.name}@{pin.version}" for pin in pins) or (
+            f"{self.interface.spack}@{self.framework.version}",
+        )
 
     @property
     def built(self) -> dict[str, tuple[str, ...]]:
@@ -94,23 +98,23 @@ class Sources:
         horovod = (*(["+cuda"] if self.gpu else []), *mpi)
         return {
             "py-pip": (),
-            "py-tensorflow": (f"lock={self.variant}",),
+            self.interface.spack: (f"lock={self.variant}",),
             **({"py-horovod": horovod} if self.horovod else {}),
             **{f"py-{pin.name}": mpi for pin in self.compiled},
         }
 
 
-def refuse_framework(framework: Framework) -> None:
-    """Raise for a framework of which the generated packages have none.
+def refuse_compiling(stack: Stack) -> None:
+    """Raise for a stack whose Horovod or mpi4py the generated packages cannot compile.
 
     Raises:
-        PlanError: it is not TensorFlow.
+        PlanError: it has one of them, and another framework than TensorFlow.
     """
-    if framework.name != TENSORFLOW.name:
+    if stack.from_source and stack.framework.name != TENSORFLOW.name:
         raise PlanError(
-            f"the backend `spack` has no package for {framework.interface.title}",
-            evidence=[f"`{framework.package}` {framework.version}"],
-            hint="`--backend venv` installs its wheels",
+            f"the backend `spack` compiles {' and '.join(stack.from_source)} only for TensorFlow",
+            evidence=[f"stack `{stack.name}` has {stack.framework.title}"],
+            hint="`--backend venv`",
         )
 
 
@@ -118,15 +122,16 @@ def sources_of(request: Request) -> Sources:
     """The sources of a request's stack.
 
     Raises:
-        PlanError: the Python is too old, the framework has no package, or the lock does not pin what the stack names.
+        PlanError: the Python is too old, something cannot be compiled, or the lock does not pin what the stack names.
     """
     stack = request.stack
     refuse_old_python(request)
-    refuse_framework(stack.framework)
+    refuse_compiling(stack)
     framework = request.pinned(stack.framework.package, stack.framework.version)
     gpu = request.arch.gpu is not None
     return Sources(
         minor=request.minor,
+        interface=stack.framework.interface,
         framework=framework,
         lock=request.lock,
         mpi_lock=request.mpi_lock,
@@ -146,7 +151,8 @@ def repository_files(environments: Sequence[Sources]) -> dict[str, str]:
     locks = {name: lock for sources in environments for name, lock in sources.locks.items()}
     locks |= {_file(sources.tools): sources.tools for sources in compiled if sources.tools}
     packages = {"py-pip": PY_PIP.format(version=PIP_VERSION, sha256=PIP_SHA256, wheel=PIP_WHEEL)}
-    packages |= {"py-tensorflow": _tensorflow(environments)}
+    for name in sorted({sources.interface.spack for sources in environments}):
+        packages[name] = _framework([sources for sources in environments if sources.interface.spack == name])
     horovods = [sources for sources in compiled if sources.horovod]
     packages |= {"py-horovod": _horovod(horovods)} if horovods else {}
     with_wrapper = sorted({pin.name for sources in compiled for pin in sources.compiled})
@@ -185,9 +191,13 @@ def _downloads(sources: Sources) -> str:
     return pip + _sorted(pin.text for pin in (sources.horovod, *sources.compiled) if pin)
 
 
-def _tensorflow(environments: Sequence[Sources]) -> str:
-    by_lock = {sources.variant: sources for sources in environments}
-    return PY_TENSORFLOW.format(
+def _framework(environments: Sequence[Sources]) -> str:
+    """The package of the framework that these environments have."""
+    by_lock, interface = {sources.variant: sources for sources in environments}, environments[0].interface
+    return PY_FRAMEWORK.format(
+        name=_class_of(interface.spack),
+        title=interface.title,
+        homepage=interface.homepage,
         versions=_sorted(f'    version("{sources.framework.version}")\n' for sources in environments),
         default=max(by_lock),
         values="".join(f'            "{lock}",\n' for lock in sorted(by_lock)),

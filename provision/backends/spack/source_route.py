@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from provision.backends.spack.environment_yaml import SpackEnvironment, external_lines, solved_lines
 from provision.backends.spack.externals import External, compiler_in
-from provision.backends.spack.repository import refuse_framework
+from provision.backends.spack.repository import refuse_compiling
 from provision.backends.spack.scalar import scalar
 from provision.model.request import Request
 
@@ -26,15 +26,15 @@ TIED = ("keras", "tensorflow-estimator")
 def root_spec(request: Request) -> str:
     """The package that the environment is made for, with the versions that fit each other."""
     arch, stack = request.arch, request.stack
-    refuse_framework(stack.framework)
+    refuse_compiling(stack)
     gpu = arch.gpu is not None
-    tensorflow = f"py-tensorflow@{stack.framework.version}{'+cuda+nccl' if gpu else ''}"
+    framework = f"{stack.framework.interface.spack}@{stack.framework.version}{'+cuda+nccl' if gpu else ''}"
     tied = [f"^py-{name}@{minor}" for name in TIED if (minor := _minor(request, name))]
     if stack.horovod is None:
-        return " ".join((tensorflow, *tied))
+        return " ".join((framework, *tied))
     kinds = "tensor_ops=nccl +cuda" if gpu else "tensor_ops=mpi ~cuda"
     horovod = f"py-horovod@{stack.horovod} frameworks=tensorflow,keras controllers=mpi {kinds}"
-    return " ".join((horovod, f"^{tensorflow}", *tied))
+    return " ".join((horovod, f"^{framework}", *tied))
 
 
 def _minor(request: Request, name: str) -> str | None:

@@ -25,6 +25,9 @@ class FrameworkInterface:
     """The names that sites give to its module, in lower case."""
     module: re.Pattern[str]
     """Finds its version, group 1, in the full name of a module."""
+    homepage: str
+    spack: str
+    """The name of its package in Spack."""
     programs: tuple[str, ...]
     """The programs of a proof that train with it (`proof/programs/`)."""
     kinds: tuple[str, ...]

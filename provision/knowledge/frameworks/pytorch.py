@@ -17,6 +17,8 @@ PYTORCH = FrameworkInterface(
     package="torch",
     distributions=("torch",),
     module_names=("pytorch", "py-torch", "torch"),
+    homepage="https://pytorch.org",
+    spack="py-torch",
     # `pytorch/2.14.1`, `PyTorch/2.1.2-foss-2022b-CUDA-11.7.0`, `py-torch/2.5.1`, `datascience/pytorch-1.7`,
     # `Horovod/0.28.1-foss-2022a-CUDA-11.7.0-PyTorch-1.12.0`.
     module=re.compile(r"(?:\b|py)torch[/-]v?(\d+\.\d+[\d.]*)", re.IGNORECASE),

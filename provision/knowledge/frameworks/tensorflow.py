@@ -29,6 +29,8 @@ TENSORFLOW = FrameworkInterface(
     distributions=("tensorflow", "tensorflow-cpu", "tensorflow-gpu", *INTEL),
     cpu_distributions=frozenset({"tensorflow-cpu", *INTEL}),
     module_names=("tensorflow", "py-tensorflow", "tensorflow-gpu"),
+    homepage="https://www.tensorflow.org",
+    spack="py-tensorflow",
     # `tensorflow/2.15.1`, `TensorFlow/2.2.0-fosscuda-2019b`, `tensorflow/intel-1.15.0-py37`, `datascience/tensorflow-1.10`,
     # `Horovod/0.28.1-foss-2022a-CUDA-11.7.0-TensorFlow-2.11.0`.
     module=re.compile(r"tensorflow[/-](?:intel-)?(\d+\.\d+[\d.]*)", re.IGNORECASE),

@@ -18,6 +18,7 @@ from golden_files import (
     gpu_request,
     gpu_site,
     local_site,
+    lock_of,
     request_for,
     slurm_site,
     without_horovod,
@@ -31,6 +32,7 @@ from provision.backends.spack.pip_wheel import PIP_WHEEL
 from provision.backends.spack.repository import repository_files, sources_of
 from provision.backends.spack.shown_files import OWN, files_of_one, shown_here
 from provision.errors import PlanError
+from provision.machine.configuration import shipped
 from provision.model.facts import Cpu, Existing, Facts, SpackFacts
 from provision.model.layout import Layout
 from provision.model.operation import CheckSpackLock, RunSpack, TryMpi
@@ -374,6 +376,39 @@ def test_one_repository_serves_environments_of_several_stacks() -> None:
         "@2.19.1",
     ]
     assert set(files) >= set(repository_files([cpu])) | set(repository_files([gpu]))
+
+
+def torch_request(name: str, site: Site) -> Request:
+    """The request for a stack of PyTorch, without mpi4py."""
+    stack = dataclasses.replace(shipped.load_stack(name), backend="spack", compiled=())
+    lock = lock_of(name, f"torch=={stack.framework.version}", "horovod==0.28.1")
+    return dataclasses.replace(spack_request(request_for(site)), stack=stack, lock=lock)
+
+
+@pytest.mark.parametrize("site", [slurm_site(), gpu_site()], ids=["cpu", "gpu"])
+def test_the_wheels_of_pytorch_are_a_package_beside_those_of_tensorflow(site: Site) -> None:
+    """Of a repository that serves both; nothing of the site is needed but Python, not even with GPUs."""
+    shown = shown_here(torch_request("pytorch-2.14.1", site), facts(site, mpi=None, gpu=None))
+    both = slurm_shown().sources, shown.sources
+    files = repository_files([one for one in both if one])
+    assert {"py_tensorflow", "py_torch"} <= {path.split("/")[1] for path in files if path.startswith("packages/")}
+    assert 'class PyTorch(Package):\n    """PyTorch with all' in files["packages/py_torch/package.py"]
+    assert "pytorch" not in files["packages/py_tensorflow/package.py"]
+    text = yaml_of(shown)
+    assert "  specs:\n  - py-torch@2.14.1\n" in text
+    assert re.search(
+        r"    py-torch:\n      buildable: true\n      require: ..target=x86_64., .lock=\S*pytorch-2.14.1", text
+    )
+    assert re.findall(r"    ([a-z-]+):.*\n      buildable: false\n", text) == ["python", "gcc"]
+
+
+@pytest.mark.parametrize("route", ["wheels", "source"])
+def test_horovod_for_pytorch_is_refused_on_both_routes(route: str, words: Words) -> None:
+    site = slurm_site()
+    request = torch_request("pytorch-2.14.1-horovod", site)
+    with pytest.raises(PlanError) as error:
+        files_of_one(shown_here(request, facts(site), route))
+    words("spack", "\n".join(error.value.to_lines()))
 
 
 def test_the_shipped_environments_are_those_that_the_tool_writes(monkeypatch: pytest.MonkeyPatch) -> None:
