@@ -26,6 +26,24 @@ from provision.model.lock import lock_header, parse_lock, without_markers
 from provision.model.quoting import bash
 
 
+# pip-tools takes hashes from PyPI's own JSON, and hashes what a mirror or another index has by downloading every file for every
+# platform: 20 minutes for PyTorch. The index's links have the same hashes (pip-tools 6.4 to 7.6, `PyPIRepository`).
+PIP_TOOLS = """\
+from piptools.__main__ import cli
+from piptools.repositories.pypi import PyPIRepository
+
+hash_file = PyPIRepository._get_file_hash
+
+
+def hash_link(self, link):
+    return "sha256:" + link.hash if link.hash_name == "sha256" else hash_file(self, link)
+
+
+PyPIRepository._get_file_hash = hash_link
+cli()
+"""
+
+
 def inputs_of_locks() -> tuple[list[Path], dict[str, Path]]:
     """The inputs in the first folder of the search path that has any, and all inputs on the search path by name.
 
@@ -89,6 +107,8 @@ def compile_locks(
         lock.write_text(shipped.load_lock("pip-tools", interpreter.minor).without(), encoding="utf-8")
         install = (f"{tools}/bin/python", "-m", "pip", "install", "--no-input", "--upgrade")
         must(*install, "--require-hashes", "--no-deps", "--only-binary", ":all:", "-r", str(lock))
+        program = Path(scratch) / "compile.py"
+        program.write_text(PIP_TOOLS, encoding="utf-8")
         for source, text in texts.items():
             target = (into or source.parent) / Path(shipped.lock_name(source.stem, interpreter.minor)).name
             out = Path(scratch) / target.name
@@ -98,7 +118,7 @@ def compile_locks(
             # pip-tools of Python 3.7 has another default for its resolver; that of 3.6 has one resolver, and no option.
             resolver = () if release(interpreter.version) < (3, 7) else ("--resolver=backtracking",)
             must(
-                *(f"{tools}/bin/python", "-m", "piptools", "compile", "--quiet", "--generate-hashes", "--allow-unsafe"),
+                *(f"{tools}/bin/python", str(program), "compile", "--quiet", "--generate-hashes", "--allow-unsafe"),
                 *("--strip-extras", "--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-trusted-host"),
                 *resolver,
                 *("--no-emit-find-links", "--no-emit-options", "--output-file", str(out), str(source)),
