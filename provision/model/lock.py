@@ -16,6 +16,8 @@ from provision.errors import ConfigError
 HEADER = re.compile(r"^# input sha256: ([0-9a-f]{64})$", re.MULTILINE)
 ENTRY = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)(?:\[[^\]]*\])?==([A-Za-z0-9][A-Za-z0-9.!+_-]*)(?=[\s;\\]|$)")
 MARKER = re.compile(r"^([^\s#;]+==[^\s;]+) *;[^\\\n]*?(?=(?: \\)?$)", re.MULTILINE)
+# Another package index, for what is not on the usual one. It is for the installer, and has no password.
+INDEX = re.compile(r"^--extra-index-url https?://[^\s@\\#]+\n", re.MULTILINE)
 HASH = re.compile(r"--hash=(sha256:[0-9a-f]{64})")
 
 
@@ -49,9 +51,9 @@ class Lock:
         return next((pin for pin in self.pins if pin.name == normalized(name)), None)
 
     def without(self, *names: str) -> str:
-        """The requirements of all packages except those, as text for an installer."""
+        """The requirements of all packages except those, as text for an installer, with the other indexes of the lock."""
         left_out = set(map(normalized, names))
-        return "".join(pin.text for pin in self.pins if pin.name not in left_out)
+        return "".join((*INDEX.findall(self.text), *(pin.text for pin in self.pins if pin.name not in left_out)))
 
 
 def lock_header(input_text: str) -> str:
@@ -92,7 +94,7 @@ def _read_entries(text: str) -> tuple[list[Pin], list[str]]:
     faults: list[str] = []
     for logical in re.sub(r"\\\n", "\0", text).splitlines():
         line = logical.replace("\0", "\\\n")
-        if not line.strip() or line.lstrip().startswith("#"):
+        if not line.strip() or line.lstrip().startswith("#") or INDEX.fullmatch(f"{line}\n"):
             continue
         entry, hashes = ENTRY.match(line), tuple(HASH.findall(line))
         if entry is None:

@@ -93,11 +93,13 @@ def gpu_faults(request: Request, facts: Facts) -> tuple[Fault, ...]:
         return ()
     if framework.for_cpus:
         for_gpus = "tensorflow-2.15.1-gpu" if stack.name.endswith("-intel") else f"{stack.name}-gpu"
+        for_gpus = stack.name.removesuffix("-cpu") if framework.interface.brings else for_gpus
         return mismatch(
             "framework",
-            f"arch `{arch.name}` has GPUs, but the stack `{stack.name}` installs `{framework.package}`, which never uses them",
+            f"arch `{arch.name}` has GPUs, but the stack `{stack.name}` installs `{framework.package}` {framework.version}, "
+            "which never uses them",
             *(("a Horovod built for GPUs cannot be loaded with it: undefined symbols",) if stack.horovod else ()),
-            hint=f"`--stack {for_gpus}`, or another stack whose `framework.package` is `{framework.interface.distributions[0]}`",
+            hint=f"`--stack {for_gpus}`, or another one of `provision compat --site {request.site.typed} --arch {arch.name}`",
         )
     target = facts.target_of(arch.target)
     obstacle = gpu_obstacle(framework.interface, framework.version, family_of(target, target), arch.gpu.capabilities)

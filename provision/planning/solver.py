@@ -117,7 +117,7 @@ def other_kind(stack: Stack, offer: Offer) -> str | None:
     """Why the stack is for another kind of arch: one with GPUs, or one without. None if it is not."""
     if offer.gpus:
         of_cpus = stack.framework.for_cpus
-        return f"installs `{stack.framework.package}`, which uses no GPU" if of_cpus else None
+        return f"installs `{stack.framework.package}` {stack.framework.version}, which uses no GPU" if of_cpus else None
     # The package with GPU support runs on CPUs too, and is the only one of TensorFlow 1.15.
     return "is for archs with GPUs" if stack.name.endswith("-gpu") else None
 

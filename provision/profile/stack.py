@@ -16,6 +16,7 @@ BackendName = Literal["venv", "spack"]
 # What can make an environment of a stack; the first is used if the stack names none. `backends/` has one folder for each.
 BACKENDS: tuple[BackendName, ...] = get_args(BackendName)
 Version = Annotated[str, Form(r"[0-9]+(\.[0-9]+)+", "of a version, such as `2.15.1`")]
+OfFramework = Annotated[str, Form(r"[0-9]+(\.[0-9]+)+(\+(cpu|cu[0-9]{3}))?", "of a version, such as `2.15.1`")]
 MODULE_NAME = Form(f"{NAME.pattern}/{NAME.pattern}", "of a name and a version, such as `tensorflow/2.15.1`")
 PYTHON = Form(r"3\.[0-9]{1,3}", "of a Python, such as `3.11`")
 # The training programs in `provision/proof/programs/`; `proof/strategies.py` lists the checks of each.
@@ -38,7 +39,8 @@ class Framework:
 
     name: Literal["tensorflow", "pytorch"]
     package: Name
-    version: Version
+    version: OfFramework
+    """With a label if its wheels are of an index of PyTorch: `2.14.1+cpu`, `2.7.1+cu118`."""
 
     @property
     def interface(self) -> FrameworkInterface:
@@ -47,8 +49,8 @@ class Framework:
 
     @property
     def for_cpus(self) -> bool:
-        """Whether its package has no kernels for GPUs."""
-        return self.package in self.interface.cpu_distributions
+        """Whether its package has no kernels for GPUs: `tensorflow-cpu`, or `torch` 2.14.1+cpu."""
+        return self.package in self.interface.cpu_distributions or self.version.endswith("+cpu")
 
     @property
     def title(self) -> str:

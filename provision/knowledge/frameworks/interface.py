@@ -69,8 +69,11 @@ class FrameworkInterface:
         return bool(self.brings)
 
     def cuda_of(self, version: str) -> str | None:
-        """The CUDA version that the GPU wheel of this version is built with; None if it is not known."""
-        return self.cuda.get(".".join(version.split(".")[:2]))
+        """The CUDA version that the GPU wheel of this version is built with; None if it is not known, or for `2.14.1+cpu`."""
+        public, _, label = version.partition("+")
+        if label.startswith("cu"):  # `2.7.1+cu118`, of an index of PyTorch
+            return f"{label[2:-1]}.{label[-1]}"
+        return None if label == "cpu" else self.cuda.get(".".join(public.split(".")[:2]))
 
     def module_of(self, modules: Iterable[str]) -> tuple[str, tuple[int, ...]] | None:
         """The first module whose name has a version of it, and that version; None if no name has one."""

@@ -22,9 +22,8 @@ from provision.machine.network.fetching import run_installer
 from provision.machine.root.upgrades import text_of
 from provision.machine.terminal.console import say
 from provision.model.facts import Interpreter
-from provision.model.lock import lock_header, parse_lock, without_markers
+from provision.model.lock import INDEX, lock_header, parse_lock, without_markers
 from provision.model.quoting import bash
-
 
 # pip-tools takes hashes from PyPI's own JSON, and hashes what a mirror or another index has by downloading every file for every
 # platform: 20 minutes for PyTorch. The index's links have the same hashes (pip-tools 6.4 to 7.6, `PyPIRepository`).
@@ -127,7 +126,7 @@ def compile_locks(
             )
             body = "\n".join(line for line in out.read_text(encoding="utf-8").splitlines() if not line.startswith("#"))
             head = f"# Written by `provision lock` for Python {interpreter.minor} from {source.name}; edit that, not this.\n"
-            head += f"{lock_header(text)}\n"
+            head += f"{lock_header(text)}\n{''.join(INDEX.findall(text))}"
             body = without_markers(body)
             parse_lock(head + body + "\n", str(target))
             write(target, f"{head}{body}\n")

@@ -103,6 +103,25 @@ def test_the_newer_wheels_use_gpus_beside_arm_too(version: str, *, refused: bool
     assert bool(gpu_obstacle(PYTORCH, version, "aarch64", ("90",))) == refused
 
 
+def test_wheels_without_cuda_are_for_archs_without_gpus() -> None:
+    name = "pytorch-2.14.1-cpu"
+    assert plan_of(local_site(), name=name).environment.version == "2.14.1-cpu"
+    with pytest.raises(PlanError) as caught:
+        plan_of(gpu_site(), name=name)
+    assert "installs `torch` 2.14.1+cpu, which never uses them" in caught.value.message
+    assert str(caught.value.hint).startswith("`--stack pytorch-2.14.1`")
+    offer = Offer(pythons=("3.11",), cuda=(), gpus=True, glibc="2.36", machine="x86_64", source="x offers")
+    verdict = judge_stack(shipped.load_stack(name), offer, read_combinations(), read_cells())
+    assert verdict.against == ("installs `torch` 2.14.1+cpu, which uses no GPU",)
+
+
+@pytest.mark.parametrize(
+    ("version", "cuda"), [("2.7.1+cu118", "11.8"), ("2.7.1+cu126", "12.6"), ("2.14.1", "13.0"), ("2.14.1+cpu", None)]
+)
+def test_the_label_of_a_wheel_names_its_cuda(version: str, cuda: str | None) -> None:
+    assert PYTORCH.cuda_of(version) == cuda
+
+
 @pytest.mark.parametrize(
     ("site", "other", "refused"),
     [
