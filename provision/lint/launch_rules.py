@@ -9,7 +9,7 @@ from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import OMP
 from provision.lint.job_script import JobScript
 from provision.lint.rule import Found, error, warning
-from provision.lint.shell_lines import ShellCommand, base
+from provision.lint.shell_lines import ShellCommand
 from provision.lint.training_script import TrainingProgram
 from provision.profile.arch import Arch
 from provision.profile.site import Site
@@ -24,22 +24,6 @@ PROGRAMS = {
 
 # Options of launchers that name nodes, of which there may be fewer than the job has.
 HOSTS = r"--?(hosts?|hostfile|machinefile|nodelist|relative|H|f|w|r)\b"
-
-
-def option(text: str, names: str, between: str = "[ =]") -> str | None:
-    """The number that one of these options (a pattern) has in the words of a launcher; None if it has none there."""
-    match = re.search(rf"(?:^|\s)(?:{names}){between}(\d{{1,15}})(?=\s|$)", text)
-    return match[1] if match else None
-
-
-def nodes_of(text: str, job: JobScript) -> int:
-    """The nodes on which a launcher with these words starts a program: its own number, or the job's; at least 1."""
-    return max(1, int(option(text, "-N|--nodes", "[ =]?") or job.nodes))
-
-
-def has(text: str, names: str) -> bool:
-    """Whether the words of a launcher have one of these options (a pattern), with or without a value."""
-    return re.search(rf"(?:^|\s)(?:{names})", text) is not None
 
 
 @warning(
@@ -62,7 +46,7 @@ def srun_cpus(job: JobScript) -> Found:
     cpus = job.value("cpus-per-task")
     passed = cpus in (None, "1") or "SRUN_CPUS_PER_TASK" in job.variables
     for launch in () if passed else job.launches:
-        if launch.launcher == "srun" and not has(launch.options, r"--cpus-per-task\b|-c\s?\S"):
+        if launch.launcher == "srun" and not launch.has(r"--cpus-per-task\b|-c\s?\S"):
             yield launch.line, cpus
 
 
@@ -99,17 +83,19 @@ def on_service_node(job: JobScript, site: Site, training: TrainingProgram | None
 def ranks(job: JobScript) -> Found:
     """A launcher that starts more ranks than the directives request."""
     for launch in job.launches:
-        launcher, text = launch.launcher, launch.options
-        given = re.search(r"(?:^|\s)(?:-np?|--np|--ntasks)[ =](\d{1,15})(?=\s|$)", text)
-        own_nodes = option(text, "-N|--nodes", "[ =]?") if launcher == "srun" else None
-        each = None if own_nodes else option(text, "-N|--ppn|-npernode|--ntasks-per-node")
-        if given is None or launcher == "horovodrun":
+        given = re.search(r"(?:^|\s)(?:-np?|--np|--ntasks)[ =](\d{1,15})(?=\s|$)", launch.options)
+        if given is None or launch.launcher == "horovodrun" or job.scheduler == "none":
             continue
-        nodes = int(own_nodes) if own_nodes else job.nodes
-        per_node = int(each) if each else None if own_nodes else job.number("ntasks-per-node")
+        nodes, per_node = launch.nodes or job.nodes, launch.ranks_per_node
+        if per_node is None and launch.nodes is None:
+            per_node = job.number("ntasks-per-node")
         # A line that names hosts, allows more ranks than tasks, or starts several programs does so on purpose.
-        own = own_nodes or has(launch.text, rf"{HOSTS}|--?(oversubscribe|(het|pack)-group)\b|:(?=\s)")
-        by_tasks = job.scheduler == "slurm" and launcher in ("srun", "mpirun", "mpiexec") and not own
+        own = (
+            launch.nodes is not None
+            or launch.has(rf"{HOSTS}|--?(oversubscribe|(het|pack)-group)\b")
+            or " : " in launch.text
+        )
+        by_tasks = job.scheduler == "slurm" and launch.launcher in ("srun", "mpirun", "mpiexec") and not own
         wanted = nodes * per_node if per_node is not None else job.number("ntasks") if by_tasks else None
         if wanted is not None and int(given[1]) > wanted:
             product = f"{nodes} nodes × {per_node} ranks per node are {wanted}" if per_node is not None else ""
@@ -128,31 +114,19 @@ def starts_several(job: JobScript, command: ShellCommand) -> bool:
         by_tasks = tasks > 1 and re.search(r"SLURM_(NTASKS|NPROCS)\b", number) is not None
         by_nodes = job.nodes > 1 and re.search(r"SLURM_(JOB_NUM_NODES|NNODES)\b", number) is not None
         return int(number[:9]) > 1 if number.isdecimal() else by_tasks or by_nodes
-    by_srun = launcher == "srun"
-    own_nodes = option(text, "-N|--nodes", "[ =]?") if by_srun else None
-    nodes = int(own_nodes or job.nodes)
-    each = option(text, "--n?tasks-per-node|--ppn|-ppn|--?npernode" + ("" if by_srun else "|-N"))
-    if each:
-        return int(each) * nodes > 1
-    if launcher not in ("srun", "mpirun", "mpiexec") or has(text, HOSTS):
+    nodes = job.nodes if command.nodes is None else command.nodes
+    if command.ranks_per_node is not None:
+        return command.ranks_per_node * nodes > 1
+    if launcher not in ("srun", "mpirun", "mpiexec") or command.has(HOSTS):
         return False
     if job.scheduler == "pbs" and launcher == "mpirun":  # the list of nodes has each of them, as often as it has ranks
         return nodes * (job.number("mpiprocs") or 1) > 1
     if job.scheduler != "slurm":
-        return by_srun and nodes > 1
-    if own_nodes == "1" and job.number("ntasks") is None:
+        return launcher == "srun" and nodes > 1
+    if command.nodes == 1 and job.number("ntasks") is None:
         return job.ranks_per_node > 1
     # Without a number of tasks, Slurm starts one on each node (srun(1), `--ntasks`), and gives MPI a slot or more there.
     return tasks > 1 or (job.tasks is None and nodes > 1)
-
-
-def torchrun_of(command: ShellCommand) -> tuple[list[str], list[str]] | None:
-    """The words before torchrun in a command, and those behind it; None if the command does not start torchrun."""
-    words = list(command.all_words)
-    for index, word in enumerate(words):
-        if base(word) == "torchrun" or re.fullmatch(r"torch\.distributed\.(run|launch)", word):
-            return words[:index], words[index + 1 :]
-    return None
 
 
 def _of_site(job: JobScript, archs: Sequence[Arch]) -> tuple[str, list[ShellCommand], list[ShellCommand]]:
@@ -182,7 +156,7 @@ def other_launcher(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found
 def _pals_launches(job: JobScript, archs: Sequence[Arch]) -> list[ShellCommand]:
     """The lines that start several ranks by PALS, whose defaults place and bind them wrongly."""
     name, own, _ = _of_site(job, archs)
-    several = [launch for launch in own if int(option(launch.options, "-np?", "[ =]?") or 0) > 1 and _is_python(launch)]
+    several = [launch for launch in own if (launch.number("-np?") or 0) > 1 and _is_python(launch)]
     return several if name == "mpiexec-pals" else []
 
 
@@ -202,7 +176,7 @@ def _is_python(launch: ShellCommand) -> bool:
 def placement(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
     """Ranks that are not spread over the nodes."""
     gpus = job.gpus or next((arch.gpu.per_node for arch in archs if arch.gpu), "RANKS")
-    yield from ((launch.line, gpus) for launch in _pals_launches(job, archs) if not has(launch.options, PLACED))
+    yield from ((launch.line, gpus) for launch in _pals_launches(job, archs) if not launch.has(PLACED))
 
 
 @warning(
@@ -213,7 +187,7 @@ def placement(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
 def one_cpu_by_pals(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
     """Ranks whose threads share one CPU."""
     for launch in _pals_launches(job, archs):
-        if has(launch.options, PLACED) and not has(launch.options, r"(--depth|-d|--cpu-bind|-cc|--cc)\b"):
+        if launch.has(PLACED) and not launch.has(r"(--depth|-d|--cpu-bind|-cc|--cc)\b"):
             yield (launch.line,)
 
 
@@ -225,8 +199,8 @@ def one_cpu_by_pals(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Foun
 def one_cpu_by_aprun(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
     """Threads of OpenMP that aprun binds to one CPU."""
     for launch in _of_site(job, archs)[1]:
-        threads = option(launch.options, "-e OMP_NUM_THREADS", "=") or job.set_to(OMP)
-        if launch.launcher == "aprun" and (whole_number(threads) or 0) > 1 and not has(launch.options, "-d|-cc"):
+        threads = launch.number("-e OMP_NUM_THREADS", "=") or whole_number(job.set_to(OMP)) or 0
+        if launch.launcher == "aprun" and threads > 1 and not launch.has("-d|-cc"):
             yield launch.line, threads
 
 
@@ -240,8 +214,6 @@ def one_cpu_by_srun(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Foun
     asked = {"cpus-per-task", "cpus-per-gpu"} & set(job.options) or not job.gpus
     asked = asked or not all(arch.job.cpus_per_task for arch in archs)
     for launch in () if asked else _of_site(job, archs)[1]:
-        own = has(launch.options, "-c|--cpus-per-task") or re.search(
-            r"--cpu-bind|--exclusive|--overlap", launch.options
-        )
+        own = launch.has("-c|--cpus-per-task|--cpu-bind|--exclusive|--overlap")
         if launch.launcher == "srun" and not own and _is_python(launch):
             yield launch.line, archs[0].job.cpus_per_task

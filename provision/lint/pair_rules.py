@@ -7,7 +7,7 @@ import re
 
 from provision.launch.rank_threads import INTER, INTRA
 from provision.lint.job_script import TOP, JobScript, Start
-from provision.lint.launch_rules import option, starts_several, torchrun_of
+from provision.lint.launch_rules import starts_several
 from provision.lint.rule import Found, Shown, error, warning
 from provision.lint.shell_lines import ShellCommand, ShellLine, base
 from provision.lint.syntax import is_environ, value_of
@@ -25,7 +25,7 @@ INSIDE = re.compile(r"\b(mpirun|mpiexec|horovodrun)((\s+-\S+(\s+\d+\b)?)*)\s+")
 def _launched(start: Start | None) -> bool:
     """Whether a launcher starts the training script, or may start it in a way that is not understood."""
     # A function, a loop variable or another script may start it with a launcher.
-    if start is None or torchrun_of(start.command) is not None:
+    if start is None or start.command.torchrun is not None:
         return True
     first = base(start.command.all_words[0])
     return start.command.launcher != "" or first.startswith("$") or first in ("accelerate", "deepspeed")
@@ -213,7 +213,7 @@ def gpu_not_pinned(job: JobScript, program: TrainingProgram, start: Start | None
     } & program.names
     by_variable = "CUDA_VISIBLE_DEVICES" in program.texts or "CUDA_VISIBLE_DEVICES" in job.text
     bound = one_gpu_per_task(job) or re.search(r"gpu-bind|gpus-per-task|\.sh\b", text) or "gpu-bind" in job.options
-    ranks = int(option(text, "--ppn|-ppn|-N|--ntasks-per-node", "[ =]?") or job.ranks_per_node)
+    ranks = start.command.ranks_per_node or job.ranks_per_node
     gpus = job.gpus or (archs[0].gpu.per_node if job.scheduler == "pbs" and archs and archs[0].gpu else 0)
     if program.trains and program.uses_tensorflow and not (chooses or by_variable or bound) and min(ranks, gpus) > 1:
         yield start.command.line, ranks

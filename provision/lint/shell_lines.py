@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 LAUNCHERS = ("srun", "mpirun", "mpiexec", "aprun", "horovodrun")
 CONTAINERS = ("singularity", "apptainer", "shifter", "podman-hpc")
@@ -45,6 +46,18 @@ class ShellLine:
     words: tuple[str, ...] = ()
     glued: bool = False
     """Whether a backslash at the end of a line joins the word before it and the first word of the next line."""
+
+
+class Torchrun(NamedTuple):
+    """How a command starts torchrun: the words before it, and those behind it."""
+
+    before: tuple[str, ...]
+    words: tuple[str, ...]
+
+    def value(self, name: str) -> str:
+        """The value of its option with this name, a pattern; empty if it has none."""
+        match = re.search(rf"(?:^| )--(?:{name})[= ](\S*)", " ".join(self.words))
+        return match[1] if match else ""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +115,35 @@ class ShellCommand:
         words = self.launched[1:]
         programs = (place for place, word in enumerate(words) if _is_program(word))
         return " ".join(words[: next(programs, len(words))])
+
+    def has(self, names: str) -> bool:
+        """Whether its launcher has one of these options (a pattern), with or without a value."""
+        return re.search(rf"(?:^|\s)(?:{names})", self.options) is not None
+
+    def number(self, names: str, between: str = "[ =]?") -> int | None:
+        """The number that one of these options of its launcher has; None if it has none there."""
+        match = re.search(rf"(?:^|\s)(?:{names}){between}(\d{{1,15}})(?=\s|$)", self.options)
+        return int(match[1]) if match else None
+
+    @property
+    def nodes(self) -> int | None:
+        """The nodes on which srun starts its program; None if the job decides, or another launcher starts it."""
+        return self.number("-N|--nodes") if self.launcher == "srun" else None
+
+    @property
+    def ranks_per_node(self) -> int | None:
+        """The ranks that its launcher starts on each node; None if the launcher has no option that says it."""
+        names = "--n?tasks-per-node|--ppn|-ppn|--?npernode"
+        return self.number(names if self.launcher == "srun" else f"{names}|-N")
+
+    @cached_property
+    def torchrun(self) -> Torchrun | None:
+        """How it starts torchrun; None if it does not."""
+        words = self.all_words
+        for index, word in enumerate(words):
+            if base(word) == "torchrun" or re.fullmatch(r"torch\.distributed\.(run|launch)", word):
+                return Torchrun(words[:index], words[index + 1 :])
+        return None
 
     @property
     def in_container(self) -> bool:

@@ -8,7 +8,6 @@ from provision.knowledge.frameworks import framework_module
 from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import INTER, INTRA, OMP, explain_too_many_threads
 from provision.lint.job_script import JobScript
-from provision.lint.launch_rules import nodes_of, option
 from provision.lint.rule import Found, Shown, error, warning
 from provision.lint.shell_lines import ShellLine
 from provision.lint.syntax import ShellScript, given, last, number_of, value_of
@@ -26,9 +25,9 @@ def _threads_of(job: JobScript, name: str) -> int | None:
 def _openmp(job: JobScript) -> tuple[int, ShellLine] | None:
     """The threads of OpenMP that the script gives to its ranks, and the line."""
     for launch in reversed(job.launches):
-        threads = option(launch.options, "-e OMP_NUM_THREADS", "=") if launch.launcher == "aprun" else None
-        if threads:
-            return int(threads), launch.line
+        threads = launch.number("-e OMP_NUM_THREADS", "=") if launch.launcher == "aprun" else None
+        if threads is not None:
+            return threads, launch.line
     number = _threads_of(job, OMP)
     return None if number is None else (number, job.variables[OMP])
 
@@ -37,16 +36,13 @@ def _node(job: JobScript, arch: Arch) -> tuple[int, int]:
     """The ranks on each node as the launcher or the directives give them, and the threads of a node that they can use."""
     ranks, threads = job.ranks_per_node, arch.node.threads if arch.node else 0
     for launch in job.launches:
-        total = option(launch.options, "-n|--ntasks", "[ =]?") if launch.launcher == "srun" else None
-        if total:
-            ranks = -(-int(total) // nodes_of(launch.options, job))
-        per_node = "--ntasks-per-node" if launch.launcher == "srun" else "-N|--ppn"
-        ranks = int(option(launch.options, per_node) or ranks)
-        if (
-            launch.launcher == "aprun" and arch.node
-        ):  # aprun uses one thread of each core unless `-j` gives more (aprun(1))
-            each = int(option(launch.options, "-j", " ?") or 1) or 1
-            threads = min(arch.node.threads, arch.node.cores * each)
+        total = launch.number("-n|--ntasks") if launch.launcher == "srun" else None
+        if total is not None:
+            ranks = -(-total // (launch.nodes or job.nodes))
+        ranks = launch.ranks_per_node or ranks
+        if launch.launcher == "aprun" and arch.node:
+            # aprun uses one thread of each core unless `-j` gives more (aprun(1)).
+            threads = min(arch.node.threads, arch.node.cores * (launch.number("-j", " ?") or 1))
     return max(1, ranks), threads
 
 

@@ -7,17 +7,16 @@ import re
 from collections.abc import Iterator
 
 from provision.lint.job_script import VARIABLE, JobScript, Start
-from provision.lint.launch_rules import has, nodes_of, option, starts_several, torchrun_of
+from provision.lint.launch_rules import starts_several
 from provision.lint.pair_rules import one_gpu_per_task
 from provision.lint.rule import Found, Shown, error, warning
-from provision.lint.shell_lines import ShellCommand, base, expanded
+from provision.lint.shell_lines import ShellCommand, Torchrun, base, expanded
 from provision.lint.syntax import LEAVES, ShellScript, arguments, dotted, given, is_environ, last, value_of
 from provision.lint.together import OVER_TORCH
 from provision.lint.training_script import TrainingProgram
 
 THIS_NODE = re.compile(r"(?:tcp://)?(localhost|127\.0\.\d+\.\d+)(?::\d+)?(?:\?.*)?")
-NUMBER_OF_PROCESSES = re.compile(r"--nproc[-_]per[-_]node(?:=|$)(.*)")
-NUMBER_OF_NODES = re.compile(r"--nnodes(?:=|$)(.*)")
+PROCESSES, ADDRESS = "nproc[-_]per[-_]node", "(?:master[-_]addr|rdzv[-_]endpoint)"
 # A variable that each process has for itself: the number of a process, of a node, or of a process on its node.
 OWN_NUMBER = re.compile(
     r"(?<!\\)\$\{?((SLURM_(PROCID|LOCALID|NODEID)|(OMPI_COMM_WORLD|PMIX?|PALS|MV2_COMM_WORLD|MPI)_(LOCAL_?|NODE_?)?(RANK|RANKID))\b)"
@@ -33,17 +32,8 @@ SHARES = re.compile(
     r"|dtensor|comm_hook|averag\w*_|(?<!all)_grads|^sync|ZeroRed|apex|hvd|distribute_",
     re.IGNORECASE,
 )
-ADDRESS = re.compile(r"--(?:master[-_]addr|rdzv[-_]endpoint)(?:=|$)(.*)")
 # A GPU that is not one for all processes: it is numbered, set, counted, or hidden from others.
 CHOOSES_GPU = re.compile(r"set_device|local_?(rank|id)|device_(count|ids?)|gpu(_?id)?|dev_?id|ordinal", re.IGNORECASE)
-
-
-def _value(words: list[str], pattern: re.Pattern[str]) -> str:
-    """The value of an option that is among these words, in the same word or in the next one."""
-    for word, after in zip(words, [*words[1:], ""], strict=True):
-        if match := pattern.fullmatch(word):
-            return match[1] if "=" in word else after
-    return ""
 
 
 @error(
@@ -54,33 +44,23 @@ def _value(words: list[str], pattern: re.Pattern[str]) -> str:
 def torchrun_tasks(job: JobScript) -> Found:
     """torchrun in several tasks of a node."""
     for launch in job.launches:
-        found = torchrun_of(launch)
-        each = _value(found[1], NUMBER_OF_PROCESSES) if found else "1"
-        if found is None or each in ("", "1"):
+        each = launch.torchrun.value(PROCESSES) if launch.torchrun else ""
+        tasks, total = launch.ranks_per_node, launch.number("-n|--ntasks")
+        if each in ("", "1") or (tasks is None and launch.launcher != "srun"):
+            continue  # otherwise the launcher places the tasks
+        if tasks is None and total is not None:
+            tasks = total // (launch.nodes or job.nodes)
+        if tasks is None and launch.nodes is not None and job.number("ntasks-per-node") is None:
             continue
-        words = launch.options
-        tasks = option(words, "--ntasks-per-node|--tasks-per-node|--ppn|-ppn|-npernode", "[ =]?")
-        if tasks is None and launch.launcher != "srun":
-            continue  # the launcher places the tasks
-        if tasks is None and (ranks := option(words, "-n|--ntasks", "[ =]?")):
-            tasks = str(int(ranks) // nodes_of(words, job))
-        if tasks is None and option(words, "-N|--nodes", "[ =]?") and job.number("ntasks-per-node") is None:
-            continue
-        tasks = tasks or str(job.ranks_per_node)
-        if int(tasks) > 1:
+        tasks = job.ranks_per_node if tasks is None else tasks
+        if tasks > 1:
             yield launch.line, tasks, each if each.isdecimal() else tasks
-
-
-def _several(job: JobScript, launch: ShellCommand) -> bool:
-    """Whether a launcher certainly starts a command more than once: itself, or torchrun on each of several nodes."""
-    return starts_several(job, launch) and not re.search(r"(^| )(-N|--nodes)[ =]?1( |$)", launch.options)
 
 
 def _differs(job: JobScript, launch: ShellCommand, number: str) -> bool:
     """Whether the tasks that a launcher starts have different values of a variable of their own."""
     if "LOCAL" in number:
-        each = option(launch.options, "--ntasks-per-node|--tasks-per-node|--ppn|-ppn|-npernode", "[ =]?")
-        return int(each or job.ranks_per_node) > 1
+        return (launch.ranks_per_node or job.ranks_per_node) > 1
     return job.nodes > 1 if number == "SLURM_NODEID" else True
 
 
@@ -93,7 +73,7 @@ def number_of_shell(job: JobScript, training: TrainingProgram | None) -> Found:
     """The number of a process that the shell of the job script replaces, so that it is the same in all processes."""
     by_itself = training is not None and (training.horovod or training.modules & {"lightning", "pytorch_lightning"})
     for launch in job.launches:
-        several = starts_several(job, launch) or (job.nodes > 1 and launch.launcher == "srun" and torchrun_of(launch))
+        several = starts_several(job, launch) or (job.nodes > 1 and launch.launcher == "srun" and launch.torchrun)
         if not several or "$0" in launch.text:
             continue
         words = expanded(launch.line)
@@ -101,11 +81,11 @@ def number_of_shell(job: JobScript, training: TrainingProgram | None) -> Found:
             next((place for place, word in enumerate(words, 1) if base(word) == launch.launcher), len(words)) :
         ]
         end = next((place for place, word in enumerate(words) if word and set(word) <= set(";&|")), len(words))
-        torchrun = torchrun_of(launch)
+        torchrun = launch.torchrun
         for before, word in zip(["", *words], words[:end], strict=False):
             match = _own_number(job, word)
             to_file = re.match(r"(-o|-e|-i|--output|--error|--input)\b|\d?>", word if "=" in word else before)
-            meets = torchrun and re.search(r"--rdzv[-_]backend[= ](?!static)|--standalone", " ".join(torchrun[1]))
+            meets = torchrun and re.search(r"--rdzv[-_]backend[= ](?!static)|--standalone", " ".join(torchrun.words))
             of_node = re.match(r"--node[-_]rank\b", word if "=" in word else before)
             if match and not to_file and not (meets and of_node) and _differs(job, launch, match[1]):
                 how = f"torchrun --node-rank=${match[1]}" if torchrun else f"python … ${match[1]}"
@@ -149,30 +129,25 @@ def _own_number(job: JobScript, word: str) -> re.Match[str] | None:
 def torchrun_apart(job: JobScript) -> Found:
     """torchrun on several nodes, of which each trains for itself."""
     for launch in job.launches:
-        found = torchrun_of(launch)
-        if not found or job.nodes < 2 or not _several(job, launch) or OWN_NUMBER.search(launch.line.text):
+        found = launch.torchrun
+        one_node = launch.nodes == 1 or not starts_several(job, launch)
+        if not found or job.nodes < 2 or one_node or OWN_NUMBER.search(launch.line.text):
             continue
-        words = found[1][: next((n for n, word in enumerate(found[1]) if word.endswith(".py")), len(found[1]))]
-        words = job.filled(" ".join(words)).split()
+        words = found.words[: next((n for n, word in enumerate(found.words) if word.endswith(".py")), len(found.words))]
+        words = tuple(job.filled(" ".join(words)).split())
         others = any(
             w.startswith("$") and ("=" in b or not b.startswith("-")) for b, w in zip(["", *words], words, strict=False)
         )
-        number = _value(words, NUMBER_OF_NODES) or ("" if others else "1")
+        number = Torchrun((), words).value("nnodes") or ("" if others else "1")
         if "--standalone" in words or (number in ("1", "1:1") and "PET_NNODES" not in job.text):
             yield launch.line, job.nodes, "is `--standalone`" if "--standalone" in words else "is for one node"
 
 
-def _torchruns(job: JobScript) -> Iterator[tuple[ShellCommand, int]]:
-    """The commands that start torchrun, with the number of processes that each starts, as far as it is a number."""
-    for command in job.commands:
-        found = torchrun_of(command)
-        each = (
-            job.filled(_value(found[1], NUMBER_OF_PROCESSES))
-            if found and command.name not in ("echo", "printf")
-            else ""
-        )
-        if each.isdecimal() and len(each) < 10:
-            yield command, int(each)
+def _processes(job: JobScript, command: ShellCommand) -> int:
+    """The processes that a command starts on each node by torchrun; 0 if that is not known."""
+    found = command.torchrun if command.name not in ("echo", "printf") else None
+    each = job.filled(found.value(PROCESSES)) if found else ""
+    return int(each) if each.isdecimal() and len(each) < 10 else 0
 
 
 @error(
@@ -182,9 +157,9 @@ def _torchruns(job: JobScript) -> Iterator[tuple[ShellCommand, int]]:
 )
 def processes_per_gpu(job: JobScript) -> Found:
     """More processes of torchrun on a node than GPUs."""
-    for command, each in _torchruns(job):
-        own = re.search(r"(^| )(--gpus|--gres|-G)", command.options)
-        if 0 < job.gpus < each and not own:
+    for command in job.commands:
+        each = _processes(job, command)
+        if 0 < job.gpus < each and not command.has("--gpus|--gres|-G"):
             yield command.line, each, job.gpus, "s" * (job.gpus > 1)
 
 
@@ -200,8 +175,8 @@ def world_size(job: JobScript, training: TrainingProgram | None) -> Found:
     for launch in job.launches if value.isdecimal() and not other else ():
         number = re.search(r"(?:^|\s)(?:-n|--ntasks)[ =]?(\S+)", launch.options)
         tasks = job.filled(number[1]) if number else str(job.tasks)
-        own = not number and has(launch.options, r"-N|--nodes|--n?tasks-per|-w\b|--nodelist")
-        own = own or torchrun_of(launch) is not None or _wrapped(launch) or "WORLD_SIZE" in launch.text
+        own = not number and launch.has(r"-N|--nodes|--n?tasks-per|-w\b|--nodelist")
+        own = own or launch.torchrun is not None or _wrapped(launch) or "WORLD_SIZE" in launch.text
         own = own or job.variables["WORLD_SIZE"].number > launch.line.number or "export -f" in job.text
         differs = tasks.isdecimal() and int(tasks) != int(value[:9])
         if launch.launcher == "srun" and differs and not own and starts_several(job, launch):
@@ -222,8 +197,8 @@ def _tells_size(program: TrainingProgram) -> bool:
 def torchrun_one_node(job: JobScript) -> Found:
     """torchrun without a launcher in a job of several nodes."""
     for command in job.commands if job.scheduler != "none" and "array" not in job.options else ():
-        found = torchrun_of(command)
-        starts = found is not None and all(base(word).startswith("python") or word == "-m" for word in found[0])
+        found = command.torchrun
+        starts = found is not None and all(base(word).startswith("python") or word == "-m" for word in found.before)
         if starts and job.nodes > 1 and command.ends_with != "&":
             yield command.line, job.nodes
 
@@ -236,8 +211,8 @@ def torchrun_one_node(job: JobScript) -> Found:
 def master_here(job: JobScript, training: TrainingProgram | None, start: Start | None) -> Found:
     """Processes on several nodes that look for the first one on their own node."""
     launched = [start.command] if start else list(job.launches)
-    several = [one for one in launched if starts_several(job, one) or (one.launcher and torchrun_of(one))]
-    several = [one for one in several if not re.search(r"(^| )(-N|--nodes)[ =]?1( |$)", one.options)]
+    several = [one for one in launched if starts_several(job, one) or (one.launcher and one.torchrun)]
+    several = [one for one in several if one.nodes != 1]
     first = {"slurm": '$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)'}.get(
         job.scheduler, '$(head -n 1 "$PBS_NODEFILE")'
     )
@@ -257,8 +232,7 @@ def master_here(job: JobScript, training: TrainingProgram | None, start: Start |
         ):
             yield launch.line, f"`{asked[1]}`", first
             continue
-        found = torchrun_of(launch)
-        address = job.filled(_value(found[1], ADDRESS)) if found else ""
+        address = job.filled(launch.torchrun.value(ADDRESS)) if launch.torchrun else ""
         if THIS_NODE.fullmatch(address) and "MASTER_ADDR" not in job.variables:
             yield launch.line, f"`{address}`", first
     for node in _own_addresses(training.script) if training is not None else ():
@@ -349,9 +323,8 @@ def all_on_first_gpu(job: JobScript, program: TrainingProgram, start: Start | No
     """Processes of PyTorch of which none chooses its GPU."""
     if start is None or not (program.ddp or program.horovod) or program.modules & OVER_TORCH or not program.is_whole:
         return
-    found = torchrun_of(start.command)
-    each = _value(found[1], NUMBER_OF_PROCESSES) if found else ""
-    ranks = int(each[:9]) if each.isdecimal() else job.ranks_per_node if start.command.launcher else 1
+    found = start.command.torchrun
+    ranks = _processes(job, start.command) or (job.ranks_per_node if start.command.launcher else 1)
     bound = one_gpu_per_task(job) or _wrapped(start.command)
     bound = bound or re.search(r"gpu-bind|gpus-per-task|VISIBLE_DEVICES", job.text) is not None
     node = next((node for script in program.scripts.values() if (node := _on_first_gpu(script))), None)
@@ -388,8 +361,7 @@ def rank_as_gpu(job: JobScript, program: TrainingProgram, start: Start | None) -
     """A GPU with the number of the process among those of all nodes."""
     if start is None or job.nodes < 2 or not job.gpus or "VISIBLE_DEVICES" in job.text or program.modules & OVER_TORCH:
         return
-    found = {command.line.number: each for command, each in _torchruns(job)}.get(start.command.line.number)
-    tasks = found * job.nodes if found else job.tasks or 0 if starts_several(job, start.command) else 0
+    tasks = _processes(job, start.command) * job.nodes or (job.tasks or 0) * starts_several(job, start.command)
     script = program.script
     places = {"set_device": 0, "cuda": 0, "to": 0, "device": 1, "DistributedDataParallel": 9, "DDP": 9}
     for call in script.calls_of(*places) if program.uses_torch and tasks > job.gpus else ():
@@ -403,16 +375,8 @@ def rank_as_gpu(job: JobScript, program: TrainingProgram, start: Start | None) -
 
 # What each process of a group must call: those that do wait for the others.
 COLLECTIVES = (
-    *(
-        "barrier",
-        "monitored_barrier",
-        "all_reduce",
-        "all_gather",
-        "all_gather_object",
-        "all_gather_into_tensor",
-        "gather",
-    ),
-    *("broadcast", "broadcast_object_list", "reduce", "reduce_scatter", "scatter", "all_to_all"),
+    *("barrier", "monitored_barrier", "all_reduce", "all_gather", "all_gather_object", "all_gather_into_tensor"),
+    *("broadcast", "broadcast_object_list", "reduce", "reduce_scatter", "scatter", "gather", "all_to_all"),
 )
 FIRST = re.compile(
     r"not [\w.]*rank(\(\))?|[\w.]*(rank|RANK)\w*(\(\)|['\"]\]\)*)? == '?0'?"
@@ -477,7 +441,7 @@ def group_unused(job: JobScript, program: TrainingProgram, start: Start | None) 
     )
     if start is None or "init_process_group" not in words or shares or not program.uses_torch or not program.is_whole:
         return
-    several = starts_several(job, start.command) or (torchrun_of(start.command) and program.trains)
+    several = starts_several(job, start.command) or (start.command.torchrun and program.trains)
     if several and program.trains and program.uses <= {"ddp", "`distributed`"}:
         yield (Shown(program.trains, start.command.line.text),)
 

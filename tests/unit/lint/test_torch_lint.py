@@ -423,3 +423,7 @@ def test_a_loader_that_shuffles_beside_a_split_for_tests_is_found() -> None:
     program = program.replace("    sampler.set_epoch(epoch)\n", "").replace("sampler=sampler", "shuffle=True")
     program = program.replace("from torch.utils.data.distributed import DistributedSampler\n", "")
     assert set(found(JOB, program)) == {"input-not-split"}
+
+
+def test_torchrun_without_words_behind_it_is_read() -> None:
+    assert "torchrun-tasks" not in found(TORCHRUN.replace("train.py", "train.py\ntorchrun"), DDP)
