@@ -57,7 +57,7 @@ class Start:
 
 @dataclass(kw_only=True)
 class JobScript:
-    """A job script: its directives, its command lines and its variables."""
+    """A job script: its directives, its command lines and its variables; of a heterogeneous job the first component's."""
 
     name: str
     text: str
@@ -65,8 +65,6 @@ class JobScript:
     interpreter: str = ""
     """The name of the program behind `#!`, such as `bash`; empty if the first line does not name one."""
     options: dict[str, Setting] = field(default_factory=dict)
-    hetjob: ShellLine | None = None
-    """Where the second component of a heterogeneous job begins. The options are those of the first."""
     late: list[ShellLine] = field(default_factory=list)
     comments: list[ShellLine] = field(default_factory=list)
     lines: list[ShellLine] = field(default_factory=list)
@@ -262,7 +260,7 @@ def _program(command: ShellCommand) -> str | None:
 def read_script(text: str, name: str) -> JobScript:
     """The script in this text. Reading never fails: the rules report everything that is wrong."""
     script = JobScript(name=name, text=text, interpreter=_interpreter(text))
-    begun, last_for_cobalt = False, _read_by_cobalt(text)
+    begun, first_component, last_for_cobalt = False, True, _read_by_cobalt(text)
     for line in read_lines(text):
         prefix = next((prefix for prefix in PREFIXES if line.text.startswith((f"{prefix} ", f"{prefix}\t"))), None)
         if prefix is None:
@@ -282,8 +280,8 @@ def read_script(text: str, name: str) -> JobScript:
             script.late.append(line)
             continue
         if script.scheduler == "slurm" and line.text.split()[1] in ("hetjob", "packjob"):
-            script.hetjob = script.hetjob or line
-        for key, value in () if script.hetjob else read_options(line.text.removeprefix(prefix), script.scheduler):
+            first_component = False
+        for key, value in read_options(line.text.removeprefix(prefix), script.scheduler) if first_component else ():
             script.options[key] = Setting(value=value, number=line.number, text=line.text)
     return script
 

@@ -138,13 +138,6 @@ def two_memories(job: JobScript) -> Found:
         yield job.line_of(given[1]), given[1], given[0]
 
 
-@advice("hetjob", "only the first component of this heterogeneous job is checked", "check the other components by hand")
-def hetjob(job: JobScript) -> Found:
-    """A heterogeneous job, of which the linter reads one component."""
-    if job.hetjob:
-        yield (job.hetjob,)
-
-
 @error("late-directive", "{0}", "{1}")
 def late_directive(job: JobScript) -> Found:
     """A directive at a place where the scheduler does not read it."""

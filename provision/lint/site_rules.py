@@ -12,7 +12,6 @@ from provision.lint.arch_choice import features, queues_of, unknown_features, un
 from provision.lint.directive_options import write_directive
 from provision.lint.job_script import TOP, JobScript
 from provision.lint.rule import Found, Shown, advice, error, warning
-from provision.lint.shell_lines import ShellCommand
 from provision.lint.training_script import TrainingProgram
 from provision.model.batch import Batch
 from provision.model.shape import Shape
@@ -48,12 +47,12 @@ FIXES = {
     "memory": "`--mem-per-cpu={1}` or less",
 }
 # Programs that fetch from the internet, with the words that make them do it.
-INSTALLS = re.compile(
+FETCHES = re.compile(
     r"(python[\d.]* -m )?pip[\d.]* (install|download)\b|uv (pip install|sync|add)\b"
     r"|(conda|mamba|micromamba) (install|create|update|env create)\b"
     r"|(apptainer|singularity) (pull|build|exec|run) .{0,2000}?(docker|library|oras)://"
+    r"|(wget|curl|aria2c) .{0,2000}?(https?|ftp)://|git clone .{0,500}?(https?://|git@)"
 )
-DOWNLOADS = re.compile(r"(wget|curl|aria2c) .{0,2000}?(https?|ftp)://|git clone .{0,500}?(https?://|git@)")
 HOME = r"\$\{?HOME\b|~/|/(global/|cluster/)?homes?/"
 LOCAL = re.compile(r"--no-index|--offline|install (-e )?\.|install \S+\.whl$|--no-deps \.|127\.0\.0\.1|localhost")
 
@@ -268,38 +267,16 @@ def _knows_gpus(job: JobScript, site: Site) -> bool:
     return site.scheduler.gpus != "none" and job.scheduler == "slurm"
 
 
-def _fetching(job: JobScript) -> Iterator[tuple[ShellCommand, bool]]:
-    """The commands that fetch from the internet, and whether they install packages."""
-    for command in job.commands:
-        text = " ".join(command.words)[:4096]
-        installs = INSTALLS.match(text) is not None
-        if (installs or DOWNLOADS.match(text)) and not LOCAL.search(text):
-            yield command, installs
-
-
-def _offline(job: JobScript, site: Site) -> bool:
-    """Whether a job reaches no other host."""
-    proxies = {name.lower() for name in job.variables} & {"http_proxy", "https_proxy", "all_proxy"}
-    return site.network.compute == "no" and not proxies
-
-
 @error("no-network", "compute nodes of `{0}` do not reach the internet", "{1}")
 def no_network(job: JobScript, site: Site) -> Found:
     """A download or installation on nodes without internet."""
     where = site.network.where_to_download
     fix = f"run it on {where} before the job" if where else "copy what it fetches to the site before the job"
-    yield from ((command.line, site.name, fix) for command, _ in _fetching(job) if _offline(job, site))
-
-
-@advice(
-    "installs-in-job",
-    "each run of the job may get other versions, and jobs that run at once write to the same folder",
-    "run it once before the job",
-)
-def installs_in_job(job: JobScript, site: Site) -> Found:
-    """An installation of packages inside the job."""
-    trains = job.main() is not None and not _offline(job, site)
-    yield from ((command.line,) for command, installs in _fetching(job) if installs and trains)
+    proxies = {name.lower() for name in job.variables} & {"http_proxy", "https_proxy", "all_proxy"}
+    for command in job.commands if site.network.compute == "no" and not proxies else ():
+        text = " ".join(command.words)[:4096]
+        if FETCHES.match(text) and not LOCAL.search(text):
+            yield command.line, site.name, fix
 
 
 @error(

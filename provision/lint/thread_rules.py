@@ -118,33 +118,26 @@ def intra_omp(job: JobScript, site: Site, arch: Arch, training: TrainingProgram 
 
 @warning(
     "omp-owner",
-    "the modules of `{0}` set it; another value uses too few or too many threads of the node",
-    "remove this line",
-)
-def omp_owner(job: JobScript, site: Site, arch: Arch) -> Found:
-    """A variable of OpenMP that the modules of the site set."""
-    profile = dict(arch.threads.environ)
-    for name, line in job.variables.items() if arch.threads.owner == "module" else ():
-        # The value of the modules is for one rank that has the whole node.
-        shared = name == OMP and _node(job, arch)[0] > 1
-        if name.startswith(("OMP_", "KMP_")) and profile.get(name) != line.value and not shared:
-            yield line, site.name
-
-
-@warning(
-    "omp-owner",
     "the modules of `{0}` set `{1}`; another value uses too few or too many threads of the node",
     "remove this line",
 )
-def omp_owner_in_program(job: JobScript, site: Site, arch: Arch, training: TrainingProgram | None) -> Found:
-    """A variable of OpenMP that the training script sets."""
+def omp_owner(job: JobScript, site: Site, arch: Arch, training: TrainingProgram | None) -> Found:
+    """A variable of OpenMP that the modules of the site set."""
+    profile = dict(arch.threads.environ)
+    if arch.threads.owner != "module":
+        return
+    for name, line in job.variables.items():
+        # The value of the modules is for one rank that has the whole node.
+        shared = name == OMP and _node(job, arch)[0] > 1
+        if name.startswith(("OMP_", "KMP_")) and profile.get(name) != line.value and not shared:
+            yield line, site.name, name
     sets: list[tuple[int, ast.AST]] = []
-    for node in training.script.nodes if training and arch.threads.owner == "module" else ():
+    for node in training.script.nodes if training else ():
         match node:
             case ast.Assign(targets=[ast.Subscript(value=ast.Attribute(attr="environ"), slice=key), *_]):
                 sets.append((node.lineno, key))
             case ast.Call(args=[key, *_]) if last(node) in ("putenv", "setdefault"):
                 sets.append((node.lineno, key))
     names = [(line, str(value_of(key))) for line, key in sets]
-    for line, name in [one for one in names if one[1].startswith(("OMP_", "KMP_"))][:1]:
-        yield Shown(line, name), site.name, name
+    own = [(Shown(line, name), site.name, name) for line, name in names if name.startswith(("OMP_", "KMP_"))]
+    yield from own[:1]

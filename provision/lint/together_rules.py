@@ -79,19 +79,11 @@ def _other_ways(
     yield kind, others[-1] if others else "", doubt, _command(job, command, right, profile)
 
 
-@error("horovod-unused", "the job is for Horovod, but nothing in this program uses it: each rank trains alone", "`{0}`")
-def horovod_unused(job: JobScript, program: TrainingProgram, start: Start | None, profile: Site | None) -> Found:
-    """A job of `provision job horovod` whose program does not use Horovod."""
-    for kind, _, doubt, command in _other_ways(job, program, start, profile):
-        if kind == "horovod" and doubt is None:
-            yield Shown(program.trains or 1, ""), command
-
-
 @error("strategy-unused", "the job is for {0}, but nothing in this program uses it: {1}", "`{2}`")
 def strategy_unused(job: JobScript, program: TrainingProgram, start: Start | None, profile: Site | None) -> Found:
-    """A job for a strategy or a plug-in whose program does not use it."""
+    """A job of `provision job` whose program does not use what the job is for: Horovod, a strategy, MPI."""
     for kind, _, doubt, command in _other_ways(job, program, start, profile):
-        if kind not in ("single", "horovod") and doubt is None:
+        if kind != "single" and doubt is None:
             yield Shown(program.trains or 1, ""), *NEEDS[kind], command
 
 

@@ -46,7 +46,6 @@ def test_every_rule_that_is_named_exists_and_every_rule_is_named() -> None:
             "scheduler",
             "folder",
             "directive-value",
-            "hetjob",
             "export-none",
             "arch-partition",
             "srun-cpus",
@@ -55,7 +54,7 @@ def test_every_rule_that_is_named_exists_and_every_rule_is_named() -> None:
             "line-ends",
         ),
         *("no-interpreter", "lost-directive", "no-wait", "minutes"),
-        *("first-node-only", "other-launcher", "installs-in-job", "cpus", "nodes", "gpus"),
+        *("first-node-only", "other-launcher", "cpus", "nodes", "gpus"),
         *("time", "partition", "qos", "constraint", "memory", "filesystems"),
         # PyTorch and mpi4py, of which the pages speak in one sentence each.
         *("torchrun-tasks", "torchrun-one-node", "master-here", "no-set-epoch"),

@@ -116,7 +116,6 @@ def found_at(text: str, old: str, new: str, rule: str, **where: str | None) -> t
         ("--time=00:30:00", "-time=00:30:00", "directive-value", 8),
         ("--time=00:30:00", "--time=$LONG", "directive-value", 8),
         ("--mem-per-cpu=8G", "--mem-per-cpu=8G --mem=20G", "directive-value", 7),
-        ("--time=00:30:00\n", "--time=00:30:00\n#SBATCH hetjob\n#SBATCH --nodes=9\n", "hetjob", 9),
         ("--time=00:30:00", "--time=00:30:00 --export=NONE", "export-none", 8),
         ("srun --cpus-per-task=6", "mpirun", "mpirun-gpus", 6),
         ("module list\n", "module list\nconda activate tf\n", "python-hidden", 14),
@@ -201,6 +200,7 @@ def test_a_program_that_runs_nothing_is_not_sound(text: str, alone: bool, in_a_j
         ("module list\n", "module list\nHOROVOD_WITH_MPI=1 pip install horovod==0.28.1\n"),
         ("module reset\n", "module --force swap StdEnv/1 Zen2Env/1\nmodule reset\n"),
         ("module reset\n", "conda activate tf\nmodule reset\n"),
+        ("--time=00:30:00\n", "--time=00:30:00\n#SBATCH hetjob\n#SBATCH --nodes=many\n"),
         ("python train.py", "singularity exec --nv image-rocm.sif python train.py"),
         ("python train.py", "singularity exec image-rocm.sif python train.py"),
     ],
@@ -383,7 +383,6 @@ srun -c 32 python train.py
     [
         ("srun -c 32", "mpirun -np 4", "other-launcher"),
         ("-C gpu", "-C volta", "unknown-constraint"),
-        ("set -e\n", "set -e\npip install --user x\n", "installs-in-job"),
         ("-c 32\n#SBATCH --gpus-per-node=4", "--gpus-per-node=4", "one-cpu"),
     ],
 )

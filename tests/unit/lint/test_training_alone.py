@@ -49,7 +49,7 @@ TORCH = "import torch\noptimizer = torch.optim.SGD(model.parameters())\nloss.bac
 MIRRORED, WORKERS = PROGRAMS["mirrored/train.py"], PROGRAMS["multiworker/train.py"]
 KINDS = ("horovod", "multiworker", "mirrored")
 ARCHS = {"horovod": "normal", "multiworker": "accel", "mirrored": "accel"}
-WEIGHTS = {"horovod-unused": "error", "strategy-unused": "error", "kind-unseen": "warning", "one-process": "advice"}
+WEIGHTS = {"strategy-unused": "error", "kind-unseen": "warning", "one-process": "advice"}
 
 
 @functools.cache
@@ -97,7 +97,7 @@ def test_a_program_that_trains_alone_is_an_error_of_its_kind_of_job(
     kind: StrategyName, name: str, tmp_path: Path, capsys: Captured
 ) -> None:
     ((rule, fix),) = linted(tmp_path, capsys, kind, ARCHS[kind], {"train.py": ALONE[name]}).items()
-    assert rule == ("horovod-unused" if kind == "horovod" else "strategy-unused")
+    assert rule == "strategy-unused"
     assert fix.startswith("`provision job single --") and "--account tests" in fix and "--nodes" not in fix
 
 
@@ -173,7 +173,7 @@ def test_horovod_in_a_module_beside_the_program_is_seen(name: str, tmp_path: Pat
     if not name.startswith("from"):
         files = {file: text.replace(HOROVOD, KERAS) for file, text in files.items()}
         files = {file: text if "hvd" not in text else "def fit():\n    return 1\n" for file, text in files.items()}
-        assert set(linted(tmp_path, capsys, "horovod", "normal", files)) == {"horovod-unused"}
+        assert set(linted(tmp_path, capsys, "horovod", "normal", files)) == {"strategy-unused"}
 
 
 @pytest.mark.parametrize(
