@@ -10,8 +10,7 @@ from provision.knowledge.keras_files import TFDS, WEIGHTS
 from provision.lint.job_script import JobScript
 from provision.lint.rule import Found, Shown, advice, warning
 from provision.lint.syntax import ShellScript, dotted, first_part, given, last, number_of, unpacks, value_of
-from provision.lint.together import OVER_TORCH
-from provision.lint.training_script import Download, TrainingProgram
+from provision.lint.training_script import OVER_TORCH, Download, TrainingProgram
 from provision.profile.site import Site
 
 MAKE_DATA = ("from_tensor_slices", "from_generator", "from_tensors", "TFRecordDataset", "TextLineDataset")

@@ -6,8 +6,7 @@ import ast
 
 from provision.lint.rule import Found, error, warning
 from provision.lint.syntax import TRAINS, ShellScript, arguments, dotted, given, last
-from provision.lint.together import OVER_TORCH
-from provision.lint.training_script import TrainingProgram
+from provision.lint.training_script import OVER_TORCH, TrainingProgram
 
 WRAPPERS = {
     *("DistributedOptimizer", "DistributedGradientTape", "DistributedAdasumOptimizer", "PartialDistributedOptimizer"),

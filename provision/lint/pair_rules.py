@@ -11,9 +11,8 @@ from provision.lint.launch_rules import starts_several
 from provision.lint.rule import Found, Shown, error, warning
 from provision.lint.shell_lines import ShellCommand, ShellLine, base
 from provision.lint.syntax import is_environ, value_of
-from provision.lint.together import OVER_TORCH
 from provision.lint.together_rules import WRITTEN
-from provision.lint.training_script import TrainingProgram
+from provision.lint.training_script import OVER_TORCH, TrainingProgram
 from provision.profile.arch import Arch
 
 ALONE = "without a launcher this starts one process, which trains alone"

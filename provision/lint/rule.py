@@ -17,9 +17,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, NamedTuple, TypeVar, cast
 
-from provision.lint import Finding, Weight
+from provision.lint import WEIGHTS, Finding, Weight
 from provision.lint.shell_lines import ShellLine
 
 Subject = Literal["job", "job and site", "program", "program and site", "job and program"]
@@ -62,29 +63,19 @@ RULES: dict[str, Rule] = {}
 FUNCTIONS: list[Rule] = []
 
 
-def _decorator(weight: Weight) -> Callable[..., Callable[[Check], Check]]:
-    def decorate(name: str, message: str, fix: str, finds: str = "") -> Callable[[Check], Check]:
-        def register(check: Check) -> Check:
-            code = check.__code__
-            rule = Rule(
-                name=name,
-                weight=weight,
-                message=message,
-                fix=fix,
-                finds=finds or (check.__doc__ or "").partition("\n")[0].removesuffix("."),
-                check=check,
-                needs=code.co_varnames[: code.co_argcount],
-            )
-            FUNCTIONS.append(rule)
-            RULES.setdefault(name, rule)
-            return check
+def _rule(weight: Weight, name: str, message: str, fix: str, finds: str = "") -> Callable[[Check], Check]:
+    def register(check: Check) -> Check:
+        text = finds or (check.__doc__ or "").partition("\n")[0].removesuffix(".")
+        needs = check.__code__.co_varnames[: check.__code__.co_argcount]
+        rule = Rule(name=name, weight=weight, message=message, fix=fix, finds=text, check=check, needs=needs)
+        FUNCTIONS.append(rule)
+        RULES.setdefault(name, rule)
+        return check
 
-        return register
-
-    return decorate
+    return register
 
 
-error, warning, advice = _decorator("error"), _decorator("warning"), _decorator("advice")
+error, warning, advice = (partial(_rule, weight) for weight in WEIGHTS)
 
 
 def find(

@@ -12,8 +12,7 @@ from provision.lint.pair_rules import one_gpu_per_task
 from provision.lint.rule import Found, Shown, error, warning
 from provision.lint.shell_lines import ShellCommand, Torchrun, base, expanded
 from provision.lint.syntax import LEAVES, ShellScript, arguments, dotted, given, is_environ, last, value_of
-from provision.lint.together import OVER_TORCH
-from provision.lint.training_script import TrainingProgram
+from provision.lint.training_script import OVER_TORCH, TrainingProgram
 
 THIS_NODE = re.compile(r"(?:tcp://)?(localhost|127\.0\.\d+\.\d+)(?::\d+)?(?:\?.*)?")
 PROCESSES, ADDRESS = "nproc[-_]per[-_]node", "(?:master[-_]addr|rdzv[-_]endpoint)"
