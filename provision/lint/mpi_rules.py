@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from provision.lint.job_script import JobScript, Start
 from provision.lint.launch_rules import starts_several
 from provision.lint.rule import Found, error, warning
-from provision.lint.syntax import ShellScript, dotted, given, is_environ, value_of
+from provision.lint.syntax import ShellScript, dotted, given, value_of
 from provision.lint.training_script import TrainingProgram
 from provision.profile.site import Site
 
@@ -48,7 +48,7 @@ def _failures(script: ShellScript) -> Iterator[ast.stmt | ast.expr]:
     failing += script.calls_of("exit", "_exit", "loadtxt", "genfromtxt", "read_csv", "imread", "File")
     failing += [call for call in script.calls if dotted(call.func) in ("np.load", "numpy.load")]
     for node in sorted(failing, key=lambda node: node.lineno):
-        if not any(isinstance(outer, ast.Try) for outer in script.around(node)):
+        if not script.is_inside(node, ast.Try):
             yield node
 
 
@@ -125,9 +125,5 @@ def gpu_after_mpi(program: TrainingProgram, site: Site) -> Found:
     starts = [one.line for one in script.imports if "mpi4py.MPI" in one.modules]
     if not aware or not starts or _settings(script).get("initialize"):
         return
-    for node in script.of(ast.Assign):
-        for target in node.targets:
-            named = isinstance(target, ast.Subscript) and value_of(target.slice) == "CUDA_VISIBLE_DEVICES"
-            if named and isinstance(target, ast.Subscript) and is_environ(target.value) and min(starts) < node.lineno:
-                yield node, site.name, min(starts)
-                return
+    late = [node for name, node, _ in script.exported if name == "CUDA_VISIBLE_DEVICES" and node.lineno > min(starts)]
+    yield from ((node, site.name, min(starts)) for node in late[:1])

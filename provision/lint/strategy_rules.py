@@ -62,7 +62,7 @@ def outside_scope(program: TrainingProgram) -> Found:
     if handed - defined - {"print"} or any(_in_scope(script, one) for one in models):
         return  # a model in the scope is trained, and another one is compared with it, or a part of it
     for one in models:
-        if one.lineno > made[0].lineno or any(isinstance(outer, DEFINITIONS) for outer in script.around(one)):
+        if one.lineno > made[0].lineno or script.is_inside(one, *DEFINITIONS):
             yield one, min(names, default="strategy")
             return
 
@@ -73,7 +73,7 @@ def _fits(script: ShellScript) -> tuple[list[ast.Call], int]:
     if not made or "num_replicas_in_sync" in script.names:
         return [], 0
     early = [call.lineno for call in fits if call.lineno < made[0].lineno]
-    if not early or any(isinstance(outer, DEFINITIONS) for call in (made[0], *fits) for outer in script.around(call)):
+    if not early or any(script.is_inside(call, *DEFINITIONS) for call in (made[0], *fits)):
         return fits, 0
     return [call for call in fits if call.lineno > made[0].lineno], max(early)
 

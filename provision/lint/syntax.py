@@ -175,6 +175,19 @@ class ShellScript:
         return {imported.module for imported in self.imports}
 
     @cached_property
+    def exported(self) -> tuple[tuple[str, ast.Assign | ast.Call, ast.expr], ...]:
+        """The variables of the environment that the script sets, each with the place and the value, by line."""
+        assigns = ((node, target) for node in self.of(ast.Assign) for target in node.targets)
+        found: list[tuple[ast.expr, ast.Assign | ast.Call, ast.expr]] = [
+            (target.slice, node, node.value)
+            for node, target in assigns
+            if isinstance(target, ast.Subscript) and is_environ(target.value)
+        ]
+        found += [(c.args[0], c, c.args[1]) for c in self.calls_of("putenv", "setdefault") if len(c.args) > 1]
+        named = ((str(value_of(key)), node, value) for key, node, value in found)
+        return tuple(sorted(named, key=lambda one: one[1].lineno))
+
+    @cached_property
     def imports(self) -> tuple[Import, ...]:
         """All imports."""
         return tuple(read_imports(self.nodes))
@@ -238,6 +251,10 @@ class ShellScript:
         while parent is not None:
             yield parent
             parent = self.parents.get(id(parent))
+
+    def is_inside(self, node: ast.AST, *kinds: type[ast.AST]) -> bool:
+        """Whether a node of one of these kinds is around a node."""
+        return any(isinstance(outer, kinds) for outer in self.around(node))
 
     def class_of(self, node: ast.AST) -> ast.AST | None:
         """The class in which a node is."""

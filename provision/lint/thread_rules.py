@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import ast
-
 from provision.knowledge.frameworks import framework_module
 from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import INTER, INTRA, OMP, explain_too_many_threads
 from provision.lint.job_script import JobScript
 from provision.lint.rule import Found, Shown, error, warning
 from provision.lint.shell_lines import ShellLine
-from provision.lint.syntax import ShellScript, given, last, number_of, value_of
+from provision.lint.syntax import ShellScript, given, number_of
 from provision.lint.training_script import TrainingProgram
 from provision.profile.arch import Arch
 from provision.profile.site import Site
@@ -131,13 +129,6 @@ def omp_owner(job: JobScript, site: Site, arch: Arch, training: TrainingProgram 
         shared = name == OMP and _node(job, arch)[0] > 1
         if name.startswith(("OMP_", "KMP_")) and profile.get(name) != line.value and not shared:
             yield line, site.name, name
-    sets: list[tuple[int, ast.AST]] = []
-    for node in training.script.nodes if training else ():
-        match node:
-            case ast.Assign(targets=[ast.Subscript(value=ast.Attribute(attr="environ"), slice=key), *_]):
-                sets.append((node.lineno, key))
-            case ast.Call(args=[key, *_]) if last(node) in ("putenv", "setdefault"):
-                sets.append((node.lineno, key))
-    names = [(line, str(value_of(key))) for line, key in sets]
-    own = [(Shown(line, name), site.name, name) for line, name in names if name.startswith(("OMP_", "KMP_"))]
+    exported = training.script.exported if training else ()
+    own = [(Shown(at, name), site.name, name) for name, at, _ in exported if name.startswith(("OMP_", "KMP_"))]
     yield from own[:1]

@@ -240,17 +240,11 @@ def master_here(job: JobScript, training: TrainingProgram | None, start: Start |
 
 def _own_addresses(script: ShellScript) -> Iterator[ast.expr]:
     """The addresses of the own node that a program gives as those of the first process, whatever its job has set."""
-    found = [
-        node.value
-        for node in script.of(ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Subscript) and is_environ(target.value) and value_of(target.slice) == "MASTER_ADDR"
-    ]
+    found = [at.value for name, at, _ in script.exported if name == "MASTER_ADDR" and isinstance(at, ast.Assign)]
     found += [value for call in script.calls_of("init_process_group") if (value := given(call, "init_method", 1))]
     for node in found:
-        if any(isinstance(outer, ast.If | ast.Try | ast.IfExp) for outer in script.around(node)):
-            continue  # it may be for a run without a job
-        if THIS_NODE.fullmatch(str(value_of(node))):
+        # In a condition it may be for a run without a job.
+        if THIS_NODE.fullmatch(str(value_of(node))) and not script.is_inside(node, ast.If, ast.Try, ast.IfExp):
             yield node
 
 

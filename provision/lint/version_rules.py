@@ -72,9 +72,7 @@ def _of_version(
     plain, _ = tensorflow_names(script)
     tests = (call for call in script.calls_of("hasattr", "getattr") if call.args)
     versions = [node for node in script.of(ast.Attribute) if node.attr in ("__version__", "VERSION")]
-    printed = [
-        node for node in versions if any(isinstance(one, ast.JoinedStr | ast.Expr) for one in script.around(node))
-    ]
+    printed = [node for node in versions if script.is_inside(node, ast.JoinedStr, ast.Expr)]
     # A test for a name of `tf.summary` and the like is about that name only.
     asked = (dotted(call.args[0]).partition(".") for call in tests)
     decides = len(versions) > len(printed) or any(tf in plain and part in OF_VERSION for tf, _, part in asked)
