@@ -12,24 +12,37 @@ from provision.model.walltime import to_clock, to_seconds
 from provision.profile.arch import Arch
 from provision.profile.patterns import NAME
 from provision.profile.site import Site
+from provision.schedulers.short_options import option_name
 from provision.wording import count, nearest, nearest_name
 
-# The options with which a profile may give each of these itself.
-OPTION_SPELLINGS: dict[str, tuple[str, ...]] = {
-    "account": ("--account", "-A"),
-    "partition": ("--partition", "-p", "-q"),
-    "qos": ("--qos", "-q"),
-    "constraint": ("--constraint", "-C", "--attrs"),
-    "filesystems": ("-l filesystems", "--licenses", "-L"),
-    "memory": ("--mem", "--mem-per-cpu"),
-    "time": ("--time", "-t", "-l walltime"),
+# The options with which a profile may give these keys itself; any other key is the long name of its option.
+OPTIONS = {
+    "constraint": ("constraint", "attrs"),
+    "filesystems": ("licenses", "-l filesystems"),
+    "memory": ("mem", "mem-per-cpu"),
+    "time": ("time", "-l walltime"),
 }
 
 
 def says(batch: Batch, word: str, *, typed: bool = True) -> bool:
     """Whether a job has this key of `[archs.<arch>.job]`, as one of its options or, if `typed`, as a value."""
     options = (*batch.scheduler.options, *batch.options, *batch.extra)
-    return (typed and bool(getattr(batch, word))) or any(one.startswith(OPTION_SPELLINGS[word]) for one in options)
+    names = {option_name(one, batch.scheduler.name) for one in options if one.strip()}
+    return (typed and bool(getattr(batch, word))) or not names.isdisjoint(OPTIONS.get(word, (word,)))
+
+
+def beyond(
+    batch: Batch, queue: str, *, most: int | None, least: int, time_s: int | None
+) -> Iterator[tuple[str, str, str, object]]:
+    """What of a job is beyond the limits of a queue: the subject, the key of that limit, the message, and what fits."""
+    nodes = f"the job has {count(batch.nodes, 'node')}, but {queue} takes"
+    if most is not None and batch.nodes > most:
+        yield "nodes", "most_nodes", f"{nodes} {most} at most", most
+    if batch.nodes < least:
+        yield "nodes", "least_nodes", f"{nodes} {least} at least", least
+    if time_s is not None and to_seconds(batch.time) > time_s:
+        asked, longest = to_clock(to_seconds(batch.time)), to_clock(time_s)
+        yield "time", "time", f"the job asks for {asked}, but {queue} gives {longest} at most", longest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,18 +128,11 @@ class _Limits:
         batch = self.batch
         for queue in self.arch.queues_of(batch.partition, batch.qos):
             place, other = f"archs.{self.arch.name}.queues.{queue.name}", "or another queue: `--queue QUEUE`"
-            most, least, time = queue.most_nodes, queue.least_nodes, queue.time_for(batch.nodes)
-            nodes = f"the job has {count(batch.nodes, 'node')}, but queue `{queue.name}` takes"
-            if most is not None and batch.nodes > most:
-                message, hint = f"{nodes} {most} at most", f"`--nodes {most}`, {other}"
-                yield self.refusal("limit", "nodes", message, f"{place}.most_nodes", hint, most)
-            if batch.nodes < least:
-                message, hint = f"{nodes} {least} at least", f"`--nodes {least}`, {other}"
-                yield self.refusal("limit", "nodes", message, f"{place}.least_nodes", hint, least)
-            if time is not None and to_seconds(batch.time) > to_seconds(time):
-                given, longest = to_clock(to_seconds(batch.time)), to_clock(to_seconds(time))
-                message = f"the job asks for {given}, but queue `{queue.name}` gives {longest} at most"
-                yield self.refusal("limit", "time", message, f"{place}.time", f"`--time {longest}`, {other}", time)
+            time = queue.time_for(batch.nodes)
+            most, least, time_s = queue.most_nodes, queue.least_nodes, to_seconds(time) if time else None
+            limits = beyond(batch, f"queue `{queue.name}`", most=most, least=least, time_s=time_s)
+            for subject, key, message, fits in limits:
+                yield self.refusal("limit", subject, message, f"{place}.{key}", f"`--{subject} {fits}`, {other}", fits)
             asked, nodes_have = _attributes(batch.constraint), _attributes(queue.constraint)
             for name in sorted(asked.keys() & nodes_have.keys()):
                 if asked[name] != nodes_have[name]:

@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator
 
 from provision.errors import Fault
-from provision.jobs.limits import says
+from provision.jobs.limits import beyond, says
 from provision.model.batch import Batch
-from provision.model.walltime import to_clock, to_seconds
 from provision.schedulers import TITLES
 from provision.schedulers.node_kind import Cluster, NodeKind, QueueLimits
 from provision.wording import count, nearest_name
@@ -67,16 +66,10 @@ def _limits(batch: Batch, queue: QueueLimits) -> Iterator[Fault]:
         yield _misfit("partition", f"`{queue.name}` takes or starts no jobs now", source)
     if batch.qos or says(batch, "qos"):
         return
-    if queue.time_s is not None and to_seconds(batch.time) > queue.time_s and not says(batch, "time", typed=False):
-        longest, asked = to_clock(queue.time_s), to_clock(to_seconds(batch.time))
-        message = f"the job asks for {asked}, but `{queue.name}` gives {longest} at most"
-        yield _misfit("time", message, source, accepted=longest)
-    if queue.most_nodes is not None and batch.nodes > queue.most_nodes:
-        message = f"the job has {count(batch.nodes, 'node')}, but `{queue.name}` takes {queue.most_nodes} at most"
-        yield _misfit("nodes", message, source, accepted=queue.most_nodes)
-    if batch.nodes < queue.least_nodes:
-        message = f"the job has {count(batch.nodes, 'node')}, but `{queue.name}` takes {queue.least_nodes} at least"
-        yield _misfit("nodes", message, source, accepted=queue.least_nodes)
+    time_s = None if says(batch, "time", typed=False) else queue.time_s
+    limits = beyond(batch, f"`{queue.name}`", most=queue.most_nodes, least=queue.least_nodes, time_s=time_s)
+    for subject, _, message, fits in limits:
+        yield _misfit(subject, message, source, accepted=fits)
 
 
 def _users(batch: Batch, queue: QueueLimits, cluster: Cluster) -> tuple[Fault, ...]:

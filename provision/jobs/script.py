@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from provision.knowledge.srun_variables import OF_A_JOB, OF_A_STEP, SPELT
 from provision.launch.modules import reset_lines, unload_lines
 from provision.model.batch import Directive
@@ -12,7 +10,7 @@ from provision.profile.arch import Arch
 from provision.profile.module_system import ModuleSystem
 from provision.profile.scheduler import SchedulerName
 from provision.profile.site import Site
-from provision.schedulers.short_options import SHORT
+from provision.schedulers.short_options import option_name
 
 COMMA = Code(",")
 
@@ -48,9 +46,8 @@ def forget_line(scheduler: SchedulerName, directives: tuple[Directive, ...]) -> 
     """The line that unsets what srun would obey beside its options, but for what sbatch sets for these directives."""
     if scheduler != "slurm":
         return None
-    options = [re.split("[= ]", directive.line.split(maxsplit=1)[1])[0] for directive in directives]
-    long = [SHORT[scheduler].get(option[:2], option.removeprefix("--")) for option in options]
-    set_here = {SPELT.get(option, option.replace("-", "_").upper()) for option in long}
+    options = (option_name(directive.line.split(maxsplit=1)[1], scheduler) for directive in directives)
+    set_here = {SPELT.get(option, option.replace("-", "_").upper()) for option in options}
     names = [name for name in OF_A_JOB if name not in set_here]
     groups = (OF_A_STEP, names[: len(names) // 2], names[len(names) // 2 :])
     return bash(

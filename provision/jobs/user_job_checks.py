@@ -17,7 +17,7 @@ from provision.profile.job import CONSTRAINT
 from provision.profile.patterns import CONTROL, MEMORY, MODULE, OPTION, SHELL_PATH, TIME
 from provision.profile.strategy import PLUGINS, STRATEGIES
 from provision.schedulers import TITLES
-from provision.schedulers.short_options import SHORT
+from provision.schedulers.short_options import option_name
 from provision.wording import count
 
 JOB_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.+-]{0,63}")
@@ -228,21 +228,11 @@ def _extra(text: str, decision: Decision) -> Iterator[Fault]:
         )
         return
     own = replace(batch, extra=(), options=(), scheduler=replace(batch.scheduler, options=()))
-    ours = [_option(line.line.removeprefix(scheduler.PREFIX)) for line in scheduler.directives(own)]
-    if _option(text) in [*ours, "--ntasks"]:
+    name = decision.job.site.scheduler.name
+    ours = [option_name(line.line.removeprefix(scheduler.PREFIX), name) for line in scheduler.directives(own)]
+    if option_name(text, name) in [*ours, "ntasks"]:
         message = f"`--extra {text!r}` contradicts what the script does: it sets this option itself"
         yield Fault("mismatch", "extra", message, hint="`provision job --help` lists the options that change it")
-
-
-def _option(text: str) -> str:
-    """The long name of an option: `-N2` and `--nodes=2` are the same; a resource of PBS is `-l walltime`."""
-    first, *rest = text.split()
-    if first in ("-l", "-W"):
-        return f"{first} {rest[0].partition('=')[0] if rest else ''}"
-    if first.startswith("--"):
-        return first.partition("=")[0]
-    long = SHORT["slurm"].get(first[:2])
-    return f"--{long}" if long else first[:2]
 
 
 def _absent(subject: str, message: str, hint: str) -> Fault:

@@ -25,3 +25,11 @@ SHORT: dict[SchedulerName, dict[str, str]] = {
     "cobalt": {"-n": "nodes", "-t": "time", "-q": "partition", "-A": "account", "-O": "output"},
     "none": {},
 }
+
+
+def option_name(text: str, scheduler: SchedulerName) -> str:
+    """The long name of an option: `nodes` of `-N2` and of `--nodes=2`, `-l walltime` of a resource of PBS."""
+    first, *rest = text.split(maxsplit=1)
+    if first in ("-l", "-W"):
+        return f"{first} {rest[0].partition('=')[0] if rest else ''}"
+    return first[2:].partition("=")[0] if first.startswith("--") else SHORT[scheduler].get(first[:2], first[:2])

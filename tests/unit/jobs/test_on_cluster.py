@@ -120,7 +120,7 @@ Queue: prod
         ("prod", None, 10, None, False),
     ]
     batch = replace(BATCH, scheduler=Scheduler(name="pbs", options=()), partition="debug", nodes=3, time="02:00:00")
-    assert [one.subject for one in misfits(batch, Cluster(queues=queues))] == ["time", "nodes"]
+    assert [one.subject for one in misfits(batch, Cluster(queues=queues))] == ["nodes", "time"]
 
 
 def test_only_a_scheduler_with_a_queue_of_the_profile_is_asked_about_its_jobs() -> None:
