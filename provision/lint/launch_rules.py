@@ -179,41 +179,19 @@ def placement(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
     yield from ((launch.line, gpus) for launch in _pals_launches(job, archs) if not launch.has(PLACED))
 
 
-@warning(
-    "one-cpu",
-    "without `--depth` and `--cpu-bind depth` each rank is bound to one CPU",
-    "`mpiexec … --depth 8 --cpu-bind depth`, with the CPUs that a rank has",
-)
-def one_cpu_by_pals(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
+@warning("one-cpu", "without {0} each rank is bound to one CPU", "`{1}`, with the CPUs that a rank has")
+def one_cpu(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
     """Ranks whose threads share one CPU."""
     for launch in _pals_launches(job, archs):
         if launch.has(PLACED) and not launch.has(r"(--depth|-d|--cpu-bind|-cc|--cc)\b"):
-            yield (launch.line,)
-
-
-@warning(
-    "one-cpu",
-    "without `-d` and `-cc` aprun binds each rank with all its threads to one CPU",
-    "`aprun … -d {0} -cc depth`",
-)
-def one_cpu_by_aprun(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
-    """Threads of OpenMP that aprun binds to one CPU."""
+            yield launch.line, "`--depth` and `--cpu-bind depth`", "mpiexec … --depth 8 --cpu-bind depth"
+    by_site = all(arch.job.cpus_per_task for arch in archs)
+    asked = not job.gpus or not by_site or {"cpus-per-task", "cpus-per-gpu"} & set(job.options)
     for launch in _of_site(job, archs)[1]:
         threads = launch.number("-e OMP_NUM_THREADS", "=") or whole_number(job.set_to(OMP)) or 0
+        own = asked or launch.has("-c|--cpus-per-task|--cpu-bind|--exclusive|--overlap")
         if launch.launcher == "aprun" and threads > 1 and not launch.has("-d|-cc"):
-            yield launch.line, threads
-
-
-@warning(
-    "one-cpu",
-    "no CPUs per task are requested, so each task gets one CPU beside its GPU",
-    "`#SBATCH --cpus-per-task={0}` and `srun --cpus-per-task={0}`",
-)
-def one_cpu_by_srun(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
-    """Tasks with GPUs that get one CPU."""
-    asked = {"cpus-per-task", "cpus-per-gpu"} & set(job.options) or not job.gpus
-    asked = asked or not all(arch.job.cpus_per_task for arch in archs)
-    for launch in () if asked else _of_site(job, archs)[1]:
-        own = launch.has("-c|--cpus-per-task|--cpu-bind|--exclusive|--overlap")
-        if launch.launcher == "srun" and not own and _is_python(launch):
-            yield launch.line, archs[0].job.cpus_per_task
+            yield launch.line, "`-d` and `-cc`", f"aprun … -d {threads} -cc depth"
+        elif launch.launcher == "srun" and not own and _is_python(launch):
+            cpus = f"--cpus-per-task={archs[0].job.cpus_per_task}"
+            yield launch.line, "`--cpus-per-task`", f"#SBATCH {cpus}` and `srun {cpus}"

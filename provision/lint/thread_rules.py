@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from provision.knowledge.frameworks import framework_module
 from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import INTER, INTRA, OMP, explain_too_many_threads
 from provision.lint.job_script import JobScript
 from provision.lint.rule import Found, Shown, error, warning
 from provision.lint.shell_lines import ShellLine
-from provision.lint.syntax import ShellScript, given, number_of
+from provision.lint.syntax import given, number_of
 from provision.lint.training_script import TrainingProgram
 from provision.profile.arch import Arch
 from provision.profile.site import Site
@@ -61,25 +64,14 @@ def too_many_threads(job: JobScript, site: Site, arch: Arch) -> Found:
         yield place, each, number, " of the modules", threads, fix
 
 
-@error("threads", "{0}", f"lower `{INTER}` or `{INTRA}`")
-def too_many_in_pools(job: JobScript, site: Site, arch: Arch) -> Found:
-    """More threads than a node has, in the pools of TensorFlow."""
-    inter, intra = _threads_of(job, INTER), _threads_of(job, INTRA)
-    if arch.node and inter is not None and intra is not None:
-        reason = explain_too_many_threads(arch.node, _node(job, arch)[0], inter, intra)
-        yield from [(job.variables[INTRA], reason)] if reason else []
-
-
 @error("threads", "{0}", "inter × intra of at most {1}")
-def too_many_in_program(job: JobScript, site: Site, arch: Arch, training: TrainingProgram | None) -> Found:
-    """More threads than a node has, in the pools that the training script sets."""
-    pools = _fixed_pools(training.script) if training else None
-    if arch.node and pools and pools[1] and pools[2]:
-        line, inter, intra = pools[0], pools[1], pools[2]
-        ranks, threads = _node(job, arch)
-        reason = explain_too_many_threads(arch.node, ranks, inter, intra)
-        shown = Shown(line, f"inter {inter}, intra {intra}")
-        yield from [(shown, reason, max(1, threads // ranks))] if reason else []
+def too_many_in_pools(job: JobScript, site: Site, arch: Arch, training: TrainingProgram | None) -> Found:
+    """More threads than a node has, in the pools of TensorFlow."""
+    ranks, threads = _node(job, arch)
+    for place, inter, intra, _ in _pools(job, training):
+        if arch.node and inter is not None and intra is not None:
+            reason = explain_too_many_threads(arch.node, ranks, inter, intra)
+            yield from [(place, reason, max(1, threads // ranks))] if reason else []
 
 
 @error("threads", "{0}", "inter × intra of at most {1}")
@@ -88,30 +80,30 @@ def too_many_in_program_alone(
 ) -> Found:
     """More threads than a node of the named arch has, in a training script without a job."""
     if script is None and named:
-        yield from too_many_in_program(JobScript(name=program.file, text=""), site, named, program)
+        yield from too_many_in_pools(JobScript(name=program.file, text=""), site, named, program)
 
 
-def _fixed_pools(script: ShellScript) -> tuple[int, int | None, int | None] | None:
-    """The line, inter and intra of thread pools whose sizes are plain numbers in the script; None for one that is not."""
-    names = ("inter_op_parallelism_threads", "intra_op_parallelism_threads")
+def _pools(job: JobScript, training: TrainingProgram | None) -> Iterator[tuple[Any, int | None, int | None, str]]:
+    """The sizes of TensorFlow's pools in variables of the job, and as plain numbers of the program: place, inter, intra, fix."""
+    if INTRA in job.variables:
+        yield job.variables[INTRA], _threads_of(job, INTER), _threads_of(job, INTRA), f"{INTRA}={{}}"
+    if training is None:
+        return
+    script, names = training.script, ("inter_op_parallelism_threads", "intra_op_parallelism_threads")
     sizes = [(call.lineno, [number_of(given(call, name)) for name in names]) for call in script.calls]
     setters = [call for name in names for call in script.calls_of(f"set_{name}")[-1:]]
     sizes += [(call.lineno, [number_of(given(one, "num_threads", 0)) for one in setters]) for call in setters[1:]]
-    for line, (inter, intra) in sizes:
-        if inter is not None or intra is not None:
-            return line, inter, intra
-    return None
+    for line, (inter, intra) in [one for one in sizes if one[1] != [None, None]][:1]:
+        yield Shown(line, f"inter {inter}, intra {intra}"), inter, intra, f'int(os.environ["{OMP}"])'
 
 
 @warning("intra-omp", "TensorFlow's intra pool differs from the {0} threads of OpenMP", "{1}")
 def intra_omp(job: JobScript, site: Site, arch: Arch, training: TrainingProgram | None) -> Found:
     """A thread pool of TensorFlow that differs from the threads of OpenMP."""
-    openmp, intra = _openmp(job), _threads_of(job, INTRA)
-    if arch.node and openmp and intra not in (None, 0, openmp[0]):  # 0: TensorFlow decides
-        yield job.variables[INTRA], openmp[0], f"`{INTRA}={openmp[0]}`"
-    for line, _, pool in filter(None, [_fixed_pools(training.script) if training and openmp else None]):
-        if openmp and pool not in (None, 0, openmp[0]):
-            yield Shown(line, f"intra {pool}"), openmp[0], f'`int(os.environ["{OMP}"])` instead of {pool}'
+    openmp = _openmp(job)
+    for place, _, intra, fix in _pools(job, training) if openmp and arch.node else ():
+        if openmp and intra not in (None, 0, openmp[0]):  # 0: TensorFlow decides
+            yield place, openmp[0], f"`{fix.format(openmp[0])}` instead of {intra}"
 
 
 @warning(
@@ -129,6 +121,9 @@ def omp_owner(job: JobScript, site: Site, arch: Arch, training: TrainingProgram 
         shared = name == OMP and _node(job, arch)[0] > 1
         if name.startswith(("OMP_", "KMP_")) and profile.get(name) != line.value and not shared:
             yield line, site.name, name
-    exported = training.script.exported if training else ()
-    own = [(Shown(at, name), site.name, name) for name, at, _ in exported if name.startswith(("OMP_", "KMP_"))]
-    yield from own[:1]
+    own = (
+        [(node, name) for name, node, _ in training.script.exported if name.startswith(("OMP_", "KMP_"))]
+        if training
+        else []
+    )
+    yield from ((Shown(node, name), site.name, name) for node, name in own[:1])
