@@ -33,7 +33,7 @@ from provision.lint import (  # noqa: F401  each registers its rules
 from provision.lint.arch_choice import archs_for, on_other_nodes
 from provision.lint.data_rules import downloads
 from provision.lint.imports import parse
-from provision.lint.job_script import JobScript, Start
+from provision.lint.job_script import JobScript
 from provision.lint.rule import RULES, find
 from provision.lint.syntax import ShellScript
 from provision.lint.training_script import TrainingProgram
@@ -65,13 +65,12 @@ def lint_job(
     training: TrainingProgram | None,
     site: Site | None,
     arch: Arch | None,
-    start: Start | None = None,
     cluster: Cluster | None = None,
 ) -> tuple[Finding, ...]:
     """What is wrong in a job script, and between it and its training script, sorted by line.
 
-    Without a site only the rules that hold at every site apply. `start` is the command that starts the training script, `cluster`
-    what the scheduler of this machine says, if it is that of the site.
+    Without a site only the rules that hold at every site apply. `cluster` is what the scheduler of this machine says, if that
+    is the scheduler of the site.
     """
     archs = () if site is None else (arch,) if arch else archs_for(script, site)
     fits = site is not None and script.scheduler in ("none", site.scheduler.name)
@@ -80,7 +79,7 @@ def lint_job(
         "job": script,
         "program": training,
         "training": training,
-        "start": start,
+        "start": None if training is None else script.main(),
         "profile": site,
         "site": site if fits else None,
         "foreign": None if fits else site,

@@ -23,7 +23,7 @@ def check_program(path: str, job: str, site: Site, arch: Arch) -> None:
     """
     training = read_program(path)
     script = read_script(job, "job.sh")
-    everything = (*lint_job(script, training, site, arch, script.main()), *lint_program(training, site, script))
+    everything = (*lint_job(script, training, site, arch), *lint_program(training, site, script))
     findings = [one for one in everything if one.rule not in DECIDED_ELSEWHERE]
     lines = [line for finding in findings for line in (str(finding), f"  fix: {finding.fix}")]
     if any(finding.weight == "error" and finding.file == path for finding in findings):

@@ -13,7 +13,7 @@ from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError, LintError
 from provision.lint import Finding, count_findings, sort_findings
 from provision.lint.arch_choice import archs_for, on_other_nodes
-from provision.lint.job_script import JobScript, Start, is_program, read_script
+from provision.lint.job_script import JobScript, is_program, read_script
 from provision.lint.rules import count_rules, lint_job, lint_program
 from provision.lint.training_script import TrainingProgram
 from provision.machine.configuration import shipped
@@ -51,13 +51,12 @@ def run(args: argparse.Namespace) -> Outcome:
     else:
         script = read_script(text, name)
         script.beside = frozenset(path for path in script.module_files() if _find(path, args.file)[0])
-        main, others, unread = _programs(script, args)
+        training, others, unread = _programs(script, args)
         if script.is_python:
-            main = (None, read_program(name, text))
-        trainings = [training for _, training in ((main,) if main else ())] + others
-        start, training = main or (None, None)
+            training = read_program(name, text)
+        trainings = [training, *others] if training else others
         there = cluster_of(known, *((arch,) if arch else known.archs)) if known else None
-        findings += lint_job(script, training, known, arch, start, there)
+        findings += lint_job(script, training, known, arch, there)
     for training in trainings:
         findings += lint_program(training, known, script, arch)
     typed = ("job", "lint", "--site", args.site) if known else ()
@@ -147,10 +146,10 @@ def _notes(
 
 def _programs(
     script: JobScript, args: argparse.Namespace
-) -> tuple[tuple[Start | None, TrainingProgram] | None, list[TrainingProgram], list[tuple[str, str]]]:
-    """The main training script with its command, the others, and those that cannot be read, each with the reason."""
+) -> tuple[TrainingProgram | None, list[TrainingProgram], list[tuple[str, str]]]:
+    """The main training script, the others, and those that cannot be read, each with the reason."""
     if args.script is not None:
-        return (script.main(), read_program(args.script)), [], []
+        return read_program(args.script), [], []
     main, first, others, unread = script.main(), None, [], []
     seen: dict[str, None] = {}
     for start in script.starts():
@@ -161,7 +160,7 @@ def _programs(
         if path is None:
             unread.append((start.path, reason))
         elif main is not None and start.path == main.path:
-            first = (main, read_program(path))
+            first = read_program(path)
         else:
             others.append(read_program(path))
     return first, others, unread

@@ -73,7 +73,7 @@ def in_job(
     at = profile(site) if site else None
     script = read_script(text, "job.sh")
     read = read_training(training, "train.py") if training is not None else None
-    found = lint_job(script, read, at, at.arch(arch) if at and arch else None, script.main())
+    found = lint_job(script, read, at, at.arch(arch) if at and arch else None)
     found += lint_program(read, at, script) if read else ()
     assert all(finding.message and finding.fix and "archs." not in finding.fix for finding in found)
     return {finding.rule: (finding.file, finding.line) for finding in reversed(found)}
@@ -272,11 +272,11 @@ def test_what_a_site_refuses_or_only_warns_of_is_found(
 ) -> None:
     text, site = job
     script = read_script(text.replace(old, new, 1), "job.sh")
-    found = lint_job(script, read_training(training, "train.py"), profile(site), None, script.main())
+    found = lint_job(script, read_training(training, "train.py"), profile(site), None)
     assert {finding.weight for finding in found if finding.rule == rule} == {weight}
     sound = read_script(text.replace("module reset\n", "module swap StdEnv Zen2Env\nmodule reset\n"), "job.sh")
     program = INTRA.format(62) if rule == "intra-omp" else training
-    rules = {f.rule for f in lint_job(sound, read_training(program, "train.py"), profile(site), None, sound.main())}
+    rules = {f.rule for f in lint_job(sound, read_training(program, "train.py"), profile(site), None)}
     assert rule not in rules
 
 
@@ -331,7 +331,7 @@ def test_a_script_is_compared_with_what_the_scheduler_here_says(old: str, new: s
     there, site = Cluster(queues=slurm.parse_queues(PARTITIONS)), profile("generic-slurm")
 
     def fixes(text: str, cluster: Cluster | None) -> dict[str, str]:
-        found = lint_job(read_script(text, "job.sh"), None, site, None, None, cluster)
+        found = lint_job(read_script(text, "job.sh"), None, site, None, cluster)
         return {one.rule: one.fix for one in found if one.weight == "error"}
 
     wrong = replace_once(OF_PARTITION, old, new)
@@ -409,7 +409,7 @@ def test_a_training_without_gpus_in_a_partition_of_gpu_nodes_is_found_in_a_profi
         (text.replace("--ntasks=1", "--ntasks=1 --gres=gpu:1"), PLAIN, False),
     ):
         script = read_script(job, "job.sh")
-        found = lint_job(script, read_training(program, "train.py"), site, None, script.main())
+        found = lint_job(script, read_training(program, "train.py"), site, None)
         assert ("no-gpus-requested" in {finding.rule for finding in found}) is expected
 
 

@@ -82,7 +82,7 @@ def found(job: str, program: str, *, site: str | None = None) -> dict[str, int]:
     """The rules that find something in a job and its training script, with the line of the first finding."""
     at = profile(site) if site else None
     script, training = read_script(job, "job.sh"), read_training(program, "train.py")
-    findings = (*lint_job(script, training, None, None, script.main()), *lint_program(training, at, script))
+    findings = (*lint_job(script, training, None, None), *lint_program(training, at, script))
     assert all(finding.message and finding.fix for finding in findings)
     return {finding.rule: finding.line for finding in reversed(findings)}
 

@@ -252,7 +252,7 @@ def by_hand(start: str, program: str, *changes: str) -> set[str]:
     """The rules that find something in a user's job with this start of a program, and a part of it changed."""
     job = replace_once(HAND, "srun python train.py", start)
     script = read_script(replace_once(job, *changes) if changes else job, "job.sh")
-    return {finding.rule for finding in lint_job(script, read_training(program, "train.py"), None, None, script.main())}
+    return {finding.rule for finding in lint_job(script, read_training(program, "train.py"), None, None)}
 
 
 @pytest.mark.parametrize(
@@ -385,5 +385,5 @@ def test_a_profile_with_the_plug_in_needs_it_in_the_program() -> None:
     head = "#!/bin/bash\n# Written by `provision job cray-ml-plugin --site alcf-theta`. Submit it with `qsub FILE`.\n"
     script = read_script(f"{head}script=train.py\naprun -n 2 python $script\n", "job.sh")
     for program, expected in ((KERAS, True), ("import ml_comm as mc\n" + KERAS, False)):
-        found = lint_job(script, read_training(program, "train.py"), theta, None, script.main())
+        found = lint_job(script, read_training(program, "train.py"), theta, None)
         assert ("strategy-unused" in {finding.rule for finding in found}) is expected

@@ -51,7 +51,7 @@ def findings(
     except ConfigError:
         return None
     training = PROGRAM_OF.get(kind)
-    found = [one for at in given or (arch,) for one in lint_job(script, training, site, at, script.main())]
+    found = [one for at in given or (arch,) for one in lint_job(script, training, site, at)]
     return [f"{arch.name} {kind} {options}: {one}" for one in found if one.rule not in ("tf1-names", "tf2-names")]
 
 
