@@ -20,7 +20,6 @@ The strongest failure leads; of equal ones the first in the log; of one line the
 
 - A complaint below another failure is a report, unless it names an absolute path. More than AFTER_PREAMBLE lines above the last
   other failure it is a consequence, because the program had gone on.
-- A notice that is the cause of the strongest leads, if it is at most ABOVE lines above and names the same thing (`leads`).
 - A time limit is a symptom if an exception is at most DIRECTLY lines above it: the others waited for that process.
 - What is below the line with which a scheduler ends a job is a consequence, unless it is a cause.
 - If exceptions followed from each other, the last one speaks for the program; an import that it tried in vain is a symptom.
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 AFTER_PREAMBLE = 15
 WENT_ON, WENT_ON_AFTER_TRACEBACK = 2, 20
 AFTER_REMARK, AFTER_COMPLAINT, AFTER_ERROR = 4, 40, 200
-ABOVE, DIRECTLY = 8, 3
+DIRECTLY = 3
 NEAR_END, AT_END = 50, 5
 """A sign of success in the last so many lines shows that the log is whole, and so does the last epoch, or an epilog."""
 SURENESS = {"cause": "likely", "error": "likely", "repeated": "likely", "complaint": "likely", "wait": "likely"}
@@ -241,15 +240,7 @@ def rank(findings: list[FoundFailure]) -> list[FoundFailure]:
             return found.weaker("consequence")
         return found
 
-    ordered = sorted(map(judge, findings), key=lambda found: (-found.strength, found.number, -found.specific))
-    notice = next((found for found in ordered if _causes(found, ordered[0])), None)
-    return [replace(notice, level=ordered[0].level), *ordered] if notice else ordered
-
-
-def _causes(notice: FoundFailure, error: FoundFailure) -> bool:
-    """Whether a line that is harmless by itself is the cause of the failure below it, and names the same thing."""
-    same = {name for name, _ in notice.values.items() & error.values.items()} - {"who", "text"}
-    return notice.entry.leads == error.entry.id and bool(same) and 0 < error.number - notice.number <= ABOVE
+    return sorted(map(judge, findings), key=lambda found: (-found.strength, found.number, -found.specific))
 
 
 ENDS = ("time-limit", "preempted", "node-failed", "job-cancelled", "job-exceeded-limit", "local-disk-limit")

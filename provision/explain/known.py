@@ -2,9 +2,8 @@
 
 A file is plain text, so that a pattern stands there as it is, and that all of them are read in milliseconds: blocks of
 `[id]` and lines `key: value`. Keys: `example` (what a log contains, word by word), `level` (default `cause`), `warned: yes` (a
-line that is only a warning counts too), `leads` (an entry of which a notice directly above it is the cause), `match` (a regular
-expression for one line, as often as needed; its named groups may stand in the cause and the hint as `{name}`), `cause`, `hint`,
-and `source` (where it was seen).
+line that is only a warning counts too), `match` (a regular expression for one line, as often as needed; its named groups may
+stand in the cause and the hint as `{name}`), `cause`, `hint`, and `source` (where it was seen).
 
 Compiling thousands of patterns takes a second. So each pattern is found by the words that every line has that it matches, and is
 compiled when the first line with these words comes.
@@ -33,7 +32,7 @@ LEVELS = {
 """How much a line with a known failure says, from the strongest. `conclude` explains each, and how they are ranked."""
 OTHERS = ("success", "installed", "end", "progress", "fatal", "excuse", "excuse-above", "excuse-below", "probe")
 """Levels of lines that are no failures, and decide whether one that was found counts."""
-KEYS = ("example", "level", "warned", "leads", "match", "cause", "hint", "source")
+KEYS = ("example", "level", "warned", "match", "cause", "hint", "source")
 
 
 def word_set(text: str) -> frozenset[str]:
@@ -91,7 +90,6 @@ class KnownFailure:
     source: str = ""
     level: str = "cause"
     warned: bool = False
-    leads: str = ""
     example: str = ""
     match: tuple[str, ...] = ()
 
@@ -211,7 +209,6 @@ def parse_entry(name: str, lines: str) -> KnownFailure:
         id=name,
         level=level,
         warned=bool(values["warned"]),
-        leads="".join(values["leads"]),
         example="\n".join(values["example"]),
         match=tuple(values["match"]),
         cause="".join(values["cause"]),

@@ -164,14 +164,6 @@ MISSING = "FileNotFoundError: [Errno 2] No such file or directory: '/data/x.npz'
 @pytest.mark.parametrize(
     ("text", "entry"),
     [
-        (
-            "ld: skipping incompatible /lib32/libmpi.so when searching for -lmpi\nld: cannot find -lmpi\n",
-            "link-library-other-cpu",
-        ),
-        (
-            "ld: skipping incompatible /lib32/libm.so when searching for -lm\nld: cannot find -lmpi\n",
-            "link-library-missing",
-        ),
         (MISSING + LIMIT, "file-not-found"),
         (MISSING + "step 1\n" * 4 + LIMIT, "time-limit"),
         ("process 0 of 1\n" * 3, "ranks-alone"),
