@@ -356,13 +356,13 @@ def _numbered(decision: Decision) -> list[str]:
     """
     job, shape = decision.job, decision.shape
     arch = job.arch
-    variables = RANK_VARIABLES[arch.launcher.name]
-    if variables is None:
+    number, local = RANK_VARIABLES[arch.launcher.name]
+    if number is None:
         raise ConfigError(
             f"a `{job.kind}` job needs a launcher, but that of arch `{arch.name}` is `{arch.launcher.name}`",
             hint=f"`--launcher NAME`, or set `archs.{arch.name}.launcher` in `{job.site.origin}`",
         )
-    rank, local = variable(variables[0]), variables[1]
+    rank = variable(number)
     # aprun fills one node after the other (intro_mpi(3), MPICH_RANK_REORDER_METHOD), and does not number the ranks of a node.
     of_node = bash("$%s", variable(local)) if local else bash("$((%s %% %s))", rank, str(shape.ranks_per_node))
     from_the_end = ",".join(map(str, reversed(range(shape.gpus_per_node))))
@@ -373,8 +373,7 @@ def _numbered(decision: Decision) -> list[str]:
 
 def _reversed(arch: Arch) -> list[str]:
     """The words before a program that give the last GPU, which is next to the first cores, to the first rank of a node."""
-    variables, gpu = RANK_VARIABLES[arch.launcher.name], arch.gpu
-    local = variables[1] if variables else None
+    local, gpu = RANK_VARIABLES[arch.launcher.name][1], arch.gpu
     if local is None or gpu is None:
         raise ConfigError(
             f"`archs.{arch.name}.gpus_reversed` needs GPUs, and a launcher that sets a rank's number on its node",
@@ -392,8 +391,7 @@ def _watching(arch: Arch) -> list[str]:
 
     The first rank of a node sees all of its GPUs, or only its own if the scheduler hides the others: then every rank records.
     """
-    variables = RANK_VARIABLES[arch.launcher.name]
-    local = variables[1] if variables else None
+    local = RANK_VARIABLES[arch.launcher.name][1]
     first = bash('{ { [ "${%s:-0}" = 0 ] || ', variable(local)) if local else Code("{ { ")
     text = first + WATCH
     return ["bash", "-c", quote_sh(text), "rank"]

@@ -17,13 +17,13 @@ from provision.model.quoting import words
 from provision.profile.launcher import Launcher, LauncherName
 
 # The variables that hold a rank's number and its number on its node; None: no variable does, the program must ask MPI.
-RANK_VARIABLES: dict[LauncherName, tuple[str, str | None] | None] = {
+RANK_VARIABLES: dict[LauncherName, tuple[str | None, str | None]] = {
     "srun": ("SLURM_PROCID", "SLURM_LOCALID"),
     "aprun": ("ALPS_APP_PE", None),
     "mpirun": ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_LOCAL_RANK"),
     "mpiexec-pals": ("PALS_RANKID", "PALS_LOCAL_RANKID"),
     "mpiexec": ("PMI_RANK", "MPI_LOCALRANKID"),
-    "none": None,
+    "none": (None, None),
 }
 
 
