@@ -17,31 +17,12 @@ from provision.model.request import Request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpackEnvironment:
-    """What spack.yaml says: a request for a CPU target, what Spack is to use of the site, and the packages.
-
-    `sources` is None on the route `source`, which has no generated packages.
-    """
+    """What spack.yaml says: a request for a CPU target, what Spack is to use of the site, and the packages."""
 
     request: Request
     target: str
     externals: tuple[External, ...]
-    sources: Sources | None
-
-    @property
-    def command(self) -> str:
-        """What writes its spack.yaml."""
-        site, arch, stack = self.request.site, self.request.arch, self.request.stack
-        command = f"provision spack show --site {site.name} --arch {arch.name} --stack {stack.name}"
-        return command if self.sources else f"{command} --route source"
-
-    @property
-    def head(self) -> list[str]:
-        """The first lines of its spack.yaml."""
-        site, arch, stack = self.request.site, self.request.arch, self.request.stack
-        return [
-            f"# Site {site.name}, arch {arch.name}, stack {stack.name}{'' if self.sources else ': everything from source'}.",
-            f"# Written by `{self.command}`; do not edit: the next run writes it again.",
-        ]
+    sources: Sources
 
 
 def target_of(package: str, target: str) -> str:
@@ -52,12 +33,21 @@ def target_of(package: str, target: str) -> str:
 
 def write_yaml(environment: SpackEnvironment, repository: str) -> str:
     """The text of spack.yaml; `repository` is the folder of the packages, in which `$env` is the folder of spack.yaml."""
-    assert environment.sources  # the route `source` has another text
     target, sources = environment.target, environment.sources
+    site, arch, stack = environment.request.site, environment.request.arch, environment.request.stack
+    command = f"provision spack show --site {site.name} --arch {arch.name} --stack {stack.name}"
     lines = [
-        *environment.head,
+        f"# Site {site.name}, arch {arch.name}, stack {stack.name}.",
+        f"# Written by `{command}`; do not edit: the next run writes it again.",
         *_how_to_use(environment, repository),
-        *solved_lines(*sources.root_specs, why="an installed package of another environment must not decide a version"),
+        "spack:",
+        "  specs:",
+        *(f"  - {scalar(spec)}" for spec in sources.root_specs),
+        "  concretizer:",
+        "    unify: true",
+        "    reuse: false                    # an installed package of another environment must not decide a version",
+        "    targets:",
+        "      host_compatible: false        # the login node may have another CPU than the arch",
         "  repos::                           # only the generated packages; the two colons leave out Spack's own",
         f"    provision: {scalar(repository)}",
         "  view:",
@@ -72,21 +62,7 @@ def write_yaml(environment: SpackEnvironment, repository: str) -> str:
     for name, choices in sources.built.items():
         required = ", ".join(map(scalar, (f"target={target_of(name, target)}", *choices)))
         lines += [f"    {name}:", "      buildable: true", f"      require: [{required}]"]
-    return "\n".join([*lines, *external_lines(environment.externals)]) + "\n"
-
-
-def solved_lines(*root_specs: str, why: str = "") -> list[str]:
-    """What is solved, and how; `why` nothing that is installed is used again."""
-    return [
-        "spack:",
-        "  specs:",
-        *(f"  - {scalar(spec)}" for spec in root_specs),
-        "  concretizer:",
-        "    unify: true",
-        f"    reuse: false{f'                    # {why}' if why else ''}",
-        "    targets:",
-        "      host_compatible: false        # the login node may have another CPU than the arch",
-    ]
+    return "\n".join([*lines, *_external_lines(environment.externals)]) + "\n"
 
 
 def _how_to_use(environment: SpackEnvironment, repository: str) -> list[str]:
@@ -108,7 +84,7 @@ def _how_to_use(environment: SpackEnvironment, repository: str) -> list[str]:
     ]
 
 
-def external_lines(externals: Sequence[External]) -> list[str]:
+def _external_lines(externals: Sequence[External]) -> list[str]:
     """The packages of the site, and which of them is the MPI."""
     mpi = next((external.name for external in externals if external.name in ("mpich", "openmpi")), None)
     lines = ["    mpi:", "      buildable: false", f"      require: [{mpi}]"] if mpi else []

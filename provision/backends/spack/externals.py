@@ -7,7 +7,7 @@ From the facts of a machine every prefix is known. From a profile alone none is:
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
@@ -205,12 +205,6 @@ def externals_of_profile(request: Request) -> tuple[External, ...]:
         ),
     )
     return tuple(_externals(request, facts, arch.target, comments))
-
-
-def compiler_in(externals: Sequence[External]) -> str:
-    """Spack's name of the compiler among the externals; gcc's if nothing is compiled."""
-    names = [external.name for external in externals if external.name in COMPILER_PACKAGES.values()]
-    return names[0] if names else "gcc"
 
 
 def version_in(modules: tuple[str, ...], name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""The package repository that the tool generates: what Spack builds by the route `wheels`, as texts of files. Pure.
+"""The package repository that the tool generates: what Spack builds, as texts of files. Pure.
 
 One repository serves any number of environments: all shipped ones share that of `spack-envs/`, and an environment below a root
 has its own. Three packages are built. `py-pip` is pip's wheel; `py-tensorflow` (or `py-torch`) is a whole lock, which its

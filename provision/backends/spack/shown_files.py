@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from provision.backends.spack.environment_yaml import SpackEnvironment, write_yaml
 from provision.backends.spack.externals import External, externals_here, externals_of_profile
 from provision.backends.spack.repository import REPOSITORY, repository_files, sources_of
-from provision.backends.spack.source_route import source_yaml
 from provision.errors import raise_faults
 from provision.horovod.wheel import make_builds
 from provision.model.facts import Facts
@@ -17,16 +16,16 @@ from provision.model.request import Request
 OWN, SHARED = f"$env/{REPOSITORY}", f"$env/../../../{REPOSITORY}"
 
 
-def shown_of_profile(request: Request, route: str = "wheels") -> SpackEnvironment:
+def shown_of_profile(request: Request) -> SpackEnvironment:
     """The environment from the profile alone; the prefixes of the externals are to be filled in.
 
     Raises:
         PlanError: the Python is too old, or the lock does not pin what the stack names.
     """
-    return _shown(request, request.arch.target, externals_of_profile(request), route)
+    return _shown(request, request.arch.target, externals_of_profile(request))
 
 
-def shown_here(request: Request, facts: Facts, route: str = "wheels") -> SpackEnvironment:
+def shown_here(request: Request, facts: Facts) -> SpackEnvironment:
     """The environment for a machine with these facts.
 
     Raises:
@@ -36,12 +35,11 @@ def shown_here(request: Request, facts: Facts, route: str = "wheels") -> SpackEn
     target = facts.target_of(request.arch.target)
     # What it raises: there is no compiler or MPI.
     make_builds(request, facts, facts.gpu if request.arch.gpu else None, target)
-    return _shown(request, target, externals_here(request, facts, target), route)
+    return _shown(request, target, externals_here(request, facts, target))
 
 
-def _shown(request: Request, target: str, externals: tuple[External, ...], route: str) -> SpackEnvironment:
-    sources = sources_of(request) if route == "wheels" else None
-    return SpackEnvironment(request=request, target=target, externals=externals, sources=sources)
+def _shown(request: Request, target: str, externals: tuple[External, ...]) -> SpackEnvironment:
+    return SpackEnvironment(request=request, target=target, externals=externals, sources=sources_of(request))
 
 
 def files_of_one(environment: SpackEnvironment) -> dict[str, str]:
@@ -55,15 +53,11 @@ def files_of_all(environments: Sequence[SpackEnvironment]) -> dict[str, str]:
 
 
 def _files(environments: Sequence[SpackEnvironment], repository: str, folder: str) -> dict[str, str]:
-    files = {
-        f"{_folder(one)}/spack.yaml": write_yaml(one, repository) if one.sources else source_yaml(one)
-        for one in environments
-    }
-    sources = [environment.sources for environment in environments if environment.sources]
-    packages = repository_files(sources) if sources else {}
+    files = {f"{_folder(one)}/spack.yaml": write_yaml(one, repository) for one in environments}
+    packages = repository_files([one.sources for one in environments])
     return files | {f"{folder}/{path}": text for path, text in packages.items()}
 
 
 def _folder(environment: SpackEnvironment) -> str:
     site, stack, arch = environment.request.site, environment.request.stack, environment.request.arch
-    return f"{'' if environment.sources else 'source/'}{site.name}/{stack.name}/{arch.name}"
+    return f"{site.name}/{stack.name}/{arch.name}"

@@ -9,12 +9,6 @@ SHOWN = (
     *TARGET,
     PROFILE,
     option("--all", "every arch of every profile, from the profiles alone"),
-    option(
-        "--route",
-        "where packages come from: the wheels of the stack's lock (default), or Spack's own recipes, which compile TensorFlow",
-        choices=("wheels", "source"),
-        default="wheels",
-    ),
 )
 
 COMMANDS = (
@@ -61,11 +55,6 @@ COMMANDS = (
             "--cache DIR",
             "a folder or URL: the build cache of another root (its `cache/spack/buildcache`), from which all packages come",
         ),
-        option(
-            "--packages SOURCE",
-            "Spack's own packages, in the same forms; only the route `source` needs them",
-        ),
-        option("--packages-commit COMMIT", "the commit of Spack's own packages"),
         examples=("spack setup ~/spack --commit 9cf6633",),
     ),
     subverb(

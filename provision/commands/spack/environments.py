@@ -67,11 +67,11 @@ def run_diff(args: argparse.Namespace) -> Outcome:
 def _files(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
     """The files that the options name, and the archs that have none."""
     if args.all:
-        return every_file(args.route)
-    return files_of_one(_shown(_target(args), args.route, from_profile=args.profile)), []
+        return every_file()
+    return files_of_one(_shown(_target(args), from_profile=args.profile)), []
 
 
-def every_file(route: str = "wheels") -> tuple[dict[str, str], list[str]]:
+def every_file() -> tuple[dict[str, str], list[str]]:
     """The files of all archs of all profiles, and the archs that have none, each with the reason."""
     environments = []
     skipped = []
@@ -83,22 +83,22 @@ def every_file(route: str = "wheels") -> tuple[dict[str, str], list[str]]:
             continue
         for arch in site.archs:
             try:
-                environments.append(_shown(make_target(site, arch.name, None), route, from_profile=True))
+                environments.append(_shown(make_target(site, arch.name, None), from_profile=True))
             except ProvisionError as error:
                 skipped.append(f"{name}/{arch.name}: {error.message}")
     return files_of_all(environments), skipped
 
 
-def _shown(target: Target, route: str, *, from_profile: bool) -> SpackEnvironment:
+def _shown(target: Target, *, from_profile: bool) -> SpackEnvironment:
     """The environment of one arch: from this machine if it is one of the site's, otherwise from the profile alone.
 
     Raises:
         ProvisionError: the site does not build environments, or something that one needs is missing.
     """
     if from_profile or not target.is_here:
-        return shown_of_profile(_request_of_profile(target), route)
+        return shown_of_profile(_request_of_profile(target))
     facts = _observe(target)
-    return shown_here(target.request(facts), facts, route)
+    return shown_here(target.request(facts), facts)
 
 
 def _target(args: argparse.Namespace) -> Target:

@@ -23,16 +23,7 @@ def run(args: argparse.Namespace) -> Outcome:
             kind="usage",
         )
     store = read_store(shipped.load_site(args.site))
-    setup = set_up(store, source, args.commit, args.packages, args.packages_commit, args.cache)
+    setup = set_up(store, source, args.commit, args.cache)
     lines = [f"Spack {setup.version}, commit {setup.commit}", f"  {setup.root}"]
-    if setup.packages:
-        lines += [f"packages, commit {setup.packages_commit}", f"  {setup.packages}"]
-    result = {
-        "version": setup.version,
-        "commit": setup.commit,
-        "root": setup.root,
-        "packages": setup.packages or None,
-        "packages_commit": setup.packages_commit or None,
-        "python": setup.python,
-    }
+    result = {"version": setup.version, "commit": setup.commit, "root": setup.root, "python": setup.python}
     return Outcome(text="\n".join(lines), result=result)

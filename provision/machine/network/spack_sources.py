@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 from provision.backends.spack.pip_wheel import PIP_SHA256, PIP_VERSION, PIP_WHEEL
@@ -25,31 +24,11 @@ from provision.machine.terminal.console import say
 GIT_LIMIT_S = 1800
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Repository:
-    """One of the two that may be named."""
-
-    mark: str
-    """A file that the right one has, below its folder."""
-    what: str
-    option: str
-    """That names its commit."""
+# A file that a checkout of Spack has.
+MARK = "bin/spack"
 
 
-SPACK = Repository(mark="bin/spack", what="a checkout of Spack", option="--commit")
-PACKAGES = Repository(
-    mark="repos/spack_repo/builtin/repo.yaml", what="a checkout of spack-packages", option="--packages-commit"
-)
-
-
-def set_up(
-    store: Store,
-    source: str,
-    commit: str | None,
-    packages: str | None,
-    packages_commit: str | None,
-    cache: str | None = None,
-) -> SpackSetup:
+def set_up(store: Store, source: str, commit: str | None, cache: str | None) -> SpackSetup:
     """Copy what is named, make the Python, and put both into use. What was copied before is kept.
 
     `cache` is a folder or URL: the build cache of another root.
@@ -58,13 +37,12 @@ def set_up(
         ConfigError: a source does not exist or is not the right one, or its commit is not known.
         ProvisionError: Spack is too old, or a download failed.
     """
-    for text in (commit, packages_commit):
-        if text is not None and not COMMIT.fullmatch(text):
-            raise ConfigError(
-                f"`{text}` is not a commit", hint="give 7 to 40 hexadecimal digits, as `git rev-parse HEAD` prints them"
-            )
+    if commit is not None and not COMMIT.fullmatch(commit):
+        raise ConfigError(
+            f"`{commit}` is not a commit", hint="give 7 to 40 hexadecimal digits, as `git rev-parse HEAD` prints them"
+        )
     folder = store.shared.make(Path(store.layout.spack))
-    checkout, found = _bring(folder / "checkout", SPACK, source, commit)
+    checkout, found = _bring(folder / "checkout", source, commit)
     version = version_of(checkout)
     if version is None or too_old(version):
         shutil.rmtree(checkout, ignore_errors=True)
@@ -73,10 +51,6 @@ def set_up(
             evidence=[f"source: {source}", f"tried with: {TRIED}"],
             hint="check out a release from v1.0.0 on: `git -C DIR checkout v1.0.2`",
         )
-    own, own_commit = "", ""
-    if packages:
-        place, own_commit = _bring(folder / "packages", PACKAGES, packages, packages_commit)
-        own = str(place)
     python = _python(folder / "python")
     setup = SpackSetup(
         root=str(checkout),
@@ -85,8 +59,6 @@ def set_up(
         python=str(python),
         source=source if _is_url(source) else str(Path(source).expanduser().resolve()),
         cache=_address(cache) if cache else "",
-        packages=own,
-        packages_commit=own_commit,
     )
     write_setup(store, setup)
     return setup
@@ -112,18 +84,18 @@ def _is_url(source: str) -> bool:
     return "://" in source or source.startswith("git@")
 
 
-def _bring(folder: Path, repository: Repository, source: str, commit: str | None) -> tuple[Path, str]:
+def _bring(folder: Path, source: str, commit: str | None) -> tuple[Path, str]:
     """The folder of one commit below `folder`, and the commit; it is copied unless it is there."""
     path, is_url = Path(source).expanduser(), _is_url(source)
     if not is_url and not path.exists():
-        raise ConfigError(f"there is no `{source}`", hint=f"name {repository.what}, or the URL of its repository")
+        raise ConfigError(f"there is no `{source}`", hint="name a checkout of Spack, or the URL of its repository")
     is_git = is_url or (path / ".git").exists()
     if is_git and not is_url and commit is None:
         commit = _git(path, "rev-parse", "HEAD").strip()
     if commit is None:
         raise ConfigError(
             f"`{source}` does not name its commit",
-            hint=f"add `{repository.option} COMMIT`, so that the record of an environment names it",
+            hint="add `--commit COMMIT`, so that the record of an environment names it",
             kind="usage",
         )
     with disk_errors(folder):
@@ -142,11 +114,9 @@ def _bring(folder: Path, repository: Repository, source: str, commit: str | None
                     except CommandError as error:
                         text = f"`{source}` is not an archive"
                         raise ConfigError(text, evidence=error.evidence, kind="invalid-file") from error
-                place = next((place for place in (new, *new.glob("*")) if (place / repository.mark).is_file()), None)
+                place = next((place for place in (new, *new.glob("*")) if (place / MARK).is_file()), None)
                 if place is None:
-                    raise ConfigError(
-                        f"`{source}` is not {repository.what}", evidence=[f"it has no `{repository.mark}`"]
-                    )
+                    raise ConfigError(f"`{source}` is not a checkout of Spack", evidence=[f"it has no `{MARK}`"])
                 place.replace(target)
     return target, commit
 

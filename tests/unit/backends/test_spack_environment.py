@@ -30,7 +30,7 @@ from provision.backends.spack.environment_yaml import SpackEnvironment, scalar, 
 from provision.backends.spack.externals import module_changes, version_in
 from provision.backends.spack.pip_wheel import PIP_WHEEL
 from provision.backends.spack.repository import repository_files, sources_of
-from provision.backends.spack.shown_files import OWN, files_of_one, shown_here
+from provision.backends.spack.shown_files import OWN, shown_here
 from provision.errors import PlanError
 from provision.machine.configuration import shipped
 from provision.model.facts import Cpu, Existing, Facts, SpackFacts
@@ -159,25 +159,11 @@ def test_only_the_push_to_the_build_cache_may_fail() -> None:
     assert [run.argv[run.argv.index("-e") + 2 :][:2] for run in optional] == [("buildcache", "push")]
 
 
-@pytest.mark.parametrize("name", ["slurm", "gpu"])
-def test_spack_yaml_of_the_route_source_is_the_golden_one(name: str, golden: Golden) -> None:
-    """Coherent pins, which Spack's own recipes do not have; nothing of it names a host or a path of the tool."""
-    site = slurm_site() if name == "slurm" else gpu_site()
-    request = request_for(site) if name == "slurm" else gpu_request(site)
-    machine = facts(site, **({} if name == "slurm" else {"gpu": GPU_FACTS}))
-    ((path, text),) = files_of_one(shown_here(spack_request(request), machine, "source")).items()
-    assert path == f"source/{site.name}/{request.stack.name}/{request.arch.name}/spack.yaml"
-    assert "HOROVOD_" not in text
-    golden(f"spack/source-{name}.yaml", text)
-
-
-def test_a_plan_says_how_much_each_route_builds_and_about_how_long(words: Words) -> None:
-    """Before anything starts, with the packages that take hours; a plan that has nothing to do says nothing."""
-    wheels, source = slurm_plan().notes
-    assert wheels.startswith("route wheels: ") and "3 packages" in wheels and "4 cores" in wheels
-    assert "about 155 packages" in source
-    assert "bazel" in source and "llvm" in source
-    words("spack", f"{wheels}\n{source}")
+def test_a_plan_says_how_much_spack_builds_and_about_how_long(words: Words) -> None:
+    """Before anything starts; a plan that has nothing to do says nothing."""
+    (note,) = slurm_plan().notes
+    assert "3 packages" in note and "4 cores" in note
+    words("spack", note)
     assert slurm_plan().notes == tuple(slurm_plan().to_dict()["notes"])
     cached = slurm_plan(spack=dataclasses.replace(SPACK, cache="file:///other/buildcache"))
     assert "3 packages from file:///other/buildcache" in cached.notes[0]
@@ -356,7 +342,6 @@ def test_a_python_that_is_too_old_for_the_generated_pip_is_refused(words: Words)
 def test_one_repository_serves_environments_of_several_stacks() -> None:
     """A patch says to which versions and builds it applies; what is the same for all environments has no condition."""
     cpu, gpu = slurm_shown().sources, gpu_shown().sources
-    assert cpu and gpu
     newer = dataclasses.replace(
         cpu,
         framework=dataclasses.replace(cpu.framework, version="2.19.1"),
@@ -390,7 +375,7 @@ def test_the_wheels_of_pytorch_are_a_package_beside_those_of_tensorflow(site: Si
     """Of a repository that serves both; nothing of the site is needed but Python, not even with GPUs."""
     shown = shown_here(torch_request("pytorch-2.14.1", site), facts(site, mpi=None, gpu=None))
     both = slurm_shown().sources, shown.sources
-    files = repository_files([one for one in both if one])
+    files = repository_files(both)
     assert {"py_tensorflow", "py_torch"} <= {path.split("/")[1] for path in files if path.startswith("packages/")}
     assert 'class PyTorch(Package):\n    """PyTorch with all' in files["packages/py_torch/package.py"]
     assert "pytorch" not in files["packages/py_tensorflow/package.py"]
@@ -402,12 +387,11 @@ def test_the_wheels_of_pytorch_are_a_package_beside_those_of_tensorflow(site: Si
     assert re.findall(r"    ([a-z-]+):.*\n      buildable: false\n", text) == ["python", "gcc"]
 
 
-@pytest.mark.parametrize("route", ["wheels", "source"])
-def test_horovod_for_pytorch_is_refused_on_both_routes(route: str, words: Words) -> None:
+def test_horovod_for_pytorch_is_refused(words: Words) -> None:
     site = slurm_site()
     request = torch_request("pytorch-2.14.1-horovod", site)
     with pytest.raises(PlanError) as error:
-        files_of_one(shown_here(request, facts(site), route))
+        shown_here(request, facts(site))
     words("spack", "\n".join(error.value.to_lines()))
 
 

@@ -53,7 +53,7 @@ def git(folder: Path, *words: str) -> str:
 
 def test_a_folder_is_copied_and_its_commit_is_the_one_given(store: Store, tmp_path: Path) -> None:
     source = checkout(tmp_path / "spack")
-    setup = spack_sources.set_up(store, str(source), COMMIT, None, None)
+    setup = spack_sources.set_up(store, str(source), COMMIT, None)
     assert (setup.version, setup.commit) == ("1.2.0.dev0", COMMIT)
     assert setup.root == str(store.root / "spack" / "checkout" / COMMIT)
     assert read_setup(store) == setup
@@ -66,7 +66,7 @@ def test_an_archive_is_unpacked_with_or_without_a_folder_at_its_top(store: Store
     for name, top in (("a", "spack"), ("b", ".")):
         with tarfile.open(tmp_path / f"{name}.tar.xz", "w:xz") as file:
             file.add(source, top)
-        setup = spack_sources.set_up(store, str(tmp_path / f"{name}.tar.xz"), name * 7, None, None)
+        setup = spack_sources.set_up(store, str(tmp_path / f"{name}.tar.xz"), name * 7, None)
         assert version_of(Path(setup.root)) == "1.2.0.dev0"
 
 
@@ -77,14 +77,14 @@ def test_a_git_repository_gives_the_whole_commit_and_not_what_was_edited(store: 
     git(source, "commit", "-qm", "one")
     whole = git(source, "rev-parse", "HEAD")
     (source / "lib" / "spack" / "spack" / "__init__.py").write_text('__version__ = "9.9"\n')
-    setup = spack_sources.set_up(store, str(source), whole[:8], None, None)
+    setup = spack_sources.set_up(store, str(source), whole[:8], None)
     assert (setup.commit, setup.version) == (whole, "1.2.0.dev0")
-    assert spack_sources.set_up(store, f"file://{source}", whole, None, None).commit == whole
+    assert spack_sources.set_up(store, f"file://{source}", whole, None).commit == whole
 
 
 def test_a_source_without_a_commit_is_refused(store: Store, tmp_path: Path, words: Words) -> None:
     with pytest.raises(ConfigError) as error:
-        spack_sources.set_up(store, str(checkout(tmp_path / "spack")), None, None, None)
+        spack_sources.set_up(store, str(checkout(tmp_path / "spack")), None, None)
     assert "--commit" in str(error.value.hint)
     words("spack", "\n".join(error.value.to_lines()))
 
@@ -93,7 +93,7 @@ def test_a_spack_that_is_too_old_is_refused_with_the_range_that_works(
     store: Store, tmp_path: Path, words: Words
 ) -> None:
     with pytest.raises(ProvisionError, match=r"0\.23\.1 .* 1\.0 ") as error:
-        spack_sources.set_up(store, str(checkout(tmp_path / "spack", "0.23.1")), COMMIT, None, None)
+        spack_sources.set_up(store, str(checkout(tmp_path / "spack", "0.23.1")), COMMIT, None)
     assert "9cf6633" in " ".join(error.value.evidence)
     assert "v1.0" in str(error.value.hint)
     words("spack", "\n".join(error.value.to_lines()))
@@ -111,17 +111,17 @@ def test_a_source_that_is_no_spack_is_refused(store: Store, tmp_path: Path, name
     (tmp_path / "empty").mkdir()
     (tmp_path / "spack.tar.xz").write_bytes(b"no")
     with pytest.raises(ConfigError, match=name) as error:
-        spack_sources.set_up(store, str(tmp_path / name), COMMIT, None, None)
+        spack_sources.set_up(store, str(tmp_path / name), COMMIT, None)
     words("spack", error.value.message)
 
 
 def test_a_setup_whose_checkout_is_gone_counts_as_none(store: Store, tmp_path: Path) -> None:
-    setup = spack_sources.set_up(store, str(checkout(tmp_path / "spack")), COMMIT, None, None)
+    setup = spack_sources.set_up(store, str(checkout(tmp_path / "spack")), COMMIT, None)
     (Path(setup.root) / "bin" / "spack").unlink()
     assert read_setup(store) is None
 
 
 def test_a_damaged_setup_counts_as_none(store: Store, tmp_path: Path) -> None:
-    spack_sources.set_up(store, str(checkout(tmp_path / "spack")), COMMIT, None, None)
+    spack_sources.set_up(store, str(checkout(tmp_path / "spack")), COMMIT, None)
     (store.root / "spack" / "setup.json").write_text(json.dumps({"root": 1}))
     assert read_setup(store) is None
