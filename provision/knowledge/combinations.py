@@ -71,12 +71,10 @@ class CudaRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MpiRow:
-    """One family of MPI libraries whose members can replace each other: the names of its files, and a symbol of all of them."""
+    """One family of MPI libraries whose members can replace each other, and a symbol of all of them."""
 
     name: str
-    sonames: tuple[str, ...]
     symbol: str
-    members: str
     source: str
     sure: bool
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Literal
 
-MathLibrary = Literal["onednn"]
 # What a stack or an arch can require. Eigen is what every TensorFlow has without it.
-MATH_LIBRARIES: tuple[MathLibrary, ...] = get_args(MathLibrary)
+MathLibrary = Literal["onednn"]
 # How the inspection of an environment reports it.
 REPORTED: dict[str, str] = {"onednn": "oneDNN"}

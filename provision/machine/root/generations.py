@@ -34,12 +34,11 @@ Choose = Callable[[int | None, Mapping[int, Generation]], int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """What was done: the generation that users loaded before, the one that they load now, and their numbers."""
+    """What was done: the generation that users loaded before, the one that they load now, and its number."""
 
     before: Generation
     after: Generation
     number: int
-    old_number: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,14 +163,12 @@ class Generations:
         """
         pointer, generations = self.pointer(arch), Path(self.shared.layout.generations(arch))
         with self.held(arch, "changes what users load"):
-            old_number = self.current(arch)
             source = self._source(arch)
             before = Generation() if source is None else self._read(source)
             after = decide(before)
             texts = dict(files(before, after))
-            after = replace(
-                after, before=old_number, user=user_name(os.geteuid()), host=socket.gethostname(), since=utc_now()
-            )
+            user, host = user_name(os.geteuid()), socket.gethostname()
+            after = replace(after, before=self.current(arch), user=user, host=host, since=utc_now())
             self.shared.make(generations)
             self.sweep(arch)
             with disk_errors(pointer):
@@ -191,7 +188,7 @@ class Generations:
                 with contextlib.suppress(OSError):
                     self.shared.remove(beside)
                 raise disk_error(error, pointer) from error
-        return Change(before=before, after=after, number=number, old_number=old_number)
+        return Change(before=before, after=after, number=number)
 
     def roll_back(self, arch: str, choose: Choose) -> Change:
         """Let the pointer of an arch point to another generation; `choose` gets the current number and all generations.
@@ -201,12 +198,12 @@ class Generations:
         """
         with self.held(arch, "changes what users load"):
             self.sweep(arch)
-            generations, old_number = self.read_all(arch), self.current(arch)
-            number = choose(old_number, generations)
-            before = generations.get(old_number or 0, Generation())
+            generations, current = self.read_all(arch), self.current(arch)
+            number = choose(current, generations)
+            before = generations.get(current or 0, Generation())
             with disk_errors(self.pointer(arch)):
                 self._point(arch, number)
-        return Change(before=before, after=generations[number], number=number, old_number=old_number)
+        return Change(before=before, after=generations[number], number=number)
 
     def sweep(self, arch: str) -> None:
         """Remove what killed runs left. Needs the lock of the arch."""
