@@ -9,11 +9,12 @@ import argparse
 from pathlib import PurePosixPath
 
 from provision.backends.spack.pip_wheel import refuse_old_python
+from provision.backends.venv.wheelhouse import fetch_lock
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, read_target
 from provision.errors import ConfigError, raise_faults
 from provision.knowledge.versions import ascending
-from provision.machine.network.fetching import fetch_data, fetch_lock, fetch_source
+from provision.machine.network.fetching import fetch_data, fetch_packages, fetch_source
 from provision.machine.network.spack_sources import fetch_pip
 from provision.machine.terminal.console import say
 from provision.model.request import Request
@@ -36,7 +37,7 @@ def run(args: argparse.Namespace) -> Outcome:
             here.append(name)
             continue
         say(f"fetching {name}: {len(lock.pins)} packages")
-        fetch_lock(target.store, lock, request)
+        fetch_packages(target.store, fetch_lock(lock, request, request.arch.target))
         fetched.append(name)
     for pin in request.sources:
         (fetched if fetch_source(target.store, pin) else here).append(f"{pin.name} {pin.version}")

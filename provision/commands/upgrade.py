@@ -9,6 +9,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
+from provision.backends.venv.wheelhouse import fetch_lock
 from provision.commands.build import plan_and_build
 from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.environments import read_store
@@ -21,7 +22,7 @@ from provision.commands.shared.upgrade_steps import Part, UpgradeStep, find_part
 from provision.errors import EXIT_JOB_LEFT, ConfigError, ProvisionError, StoreError
 from provision.machine.configuration import shipped
 from provision.machine.configuration.shipped import use_locks
-from provision.machine.network.fetching import fetch_lock, fetch_source
+from provision.machine.network.fetching import fetch_packages, fetch_source
 from provision.machine.network.lock_compiler import newer_locks
 from provision.machine.root.store import Store
 from provision.machine.root.upgrades import Switched, Upgrades, refuse_unwritable
@@ -142,7 +143,7 @@ def _fetch(steps: list[UpgradeStep]) -> None:
         for lock in request.locks:
             if lock.sha256 not in target.store.downloads.fetched():
                 say(f"fetching {Path(lock.path).name}: {len(lock.pins)} packages")
-                fetch_lock(target.store, lock, request)
+                fetch_packages(target.store, fetch_lock(lock, request, request.arch.target))
         for pin in request.sources:
             fetch_source(target.store, pin)
 

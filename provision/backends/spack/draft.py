@@ -13,7 +13,7 @@ from provision.backends.spack.externals import externals_here
 from provision.backends.spack.pip_wheel import PIP_SHA256, PIP_VERSION, PIP_WHEEL
 from provision.backends.spack.repository import REPOSITORY, Sources, digest, repository_files, sources_of
 from provision.backends.spack.shown_files import OWN
-from provision.backends.venv.wheelhouse import file_argv, not_fetched, source_name
+from provision.backends.venv.wheelhouse import fetch_lock, file_argv, not_fetched, source_name
 from provision.errors import PlanError, raise_faults
 from provision.horovod.wheel import Build, make_builds
 from provision.model.facts import Existing, Facts, SpackFacts
@@ -21,7 +21,6 @@ from provision.model.layout import EnvironmentId, Layout
 from provision.model.operation import (
     CheckSpackLock,
     Command,
-    FetchLock,
     FetchSource,
     MakeReadable,
     Operation,
@@ -193,13 +192,7 @@ class Steps:
         """All wheels to the wheelhouse, and the sources to the mirror, unless they are there."""
         request, layout = self.shown.request, self.layout
         for lock in request.locks:
-            yield FetchLock(
-                path=lock.path,
-                sha256=lock.sha256,
-                requirements=lock.without(*request.stack.from_source),
-                minor=request.minor,
-                target=self.shown.target,
-            )
+            yield fetch_lock(lock, request, self.shown.target)
         pins = [(PIP_WHEEL, "pip", f"pip=={PIP_VERSION} --hash=sha256:{PIP_SHA256}\n", PIP_SHA256, "")]
         for pin in request.sources:
             pins.append((source_name(pin), pin.name, pin.text, pin.hashes[0].removeprefix("sha256:"), ".tar.gz"))

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from provision.model.lock import Lock, Pin
+from provision.model.operation import FetchLock
+from provision.model.request import Request
 
 # The platform tags that wheels for Linux carry (PEP 513, 571, 599, 600), of the glibc versions that sites run.
 GLIBC = range(5, 40)
@@ -32,6 +34,12 @@ def download_argv(
         *("--python-version", minor, "--implementation", "cp", *tags),
         *("--dest", folder, "-r", requirements),
     )
+
+
+def fetch_lock(lock: Lock, request: Request, target: str) -> FetchLock:
+    """What downloads the packages of a lock; what is compiled is fetched as source: a wheel of it is for another MPI."""
+    requirements = lock.without(*request.stack.from_source)
+    return FetchLock(path=lock.path, sha256=lock.sha256, requirements=requirements, minor=request.minor, target=target)
 
 
 def file_argv(tool_python: str, requirements: str, folder: str, *kind: str) -> tuple[str, ...]:

@@ -20,28 +20,12 @@ from provision.machine.programs.installer_environ import installer_environ
 from provision.machine.programs.run import stream
 from provision.machine.root.store import Store
 from provision.machine.terminal.console import say
-from provision.model.lock import Lock, Pin
+from provision.model.lock import Pin
 from provision.model.operation import FetchLock
-from provision.model.request import Request
 from provision.wording import duration
 
 SAYS_EVERY_S = 20
 NETWORK = "run this on a machine with network; behind a proxy, set `https_proxy`"
-
-
-def fetch_lock(store: Store, lock: Lock, request: Request) -> None:
-    """Download the packages of a lock to the wheelhouse."""
-    # What is compiled is fetched as source: a wheel of it, if the index has one, is for another MPI.
-    fetch_packages(
-        store,
-        FetchLock(
-            path=lock.path,
-            sha256=lock.sha256,
-            requirements=lock.without(*request.stack.from_source),
-            minor=request.minor,
-            target=request.arch.target,
-        ),
-    )
 
 
 def fetch_packages(store: Store, lock: FetchLock) -> None:
