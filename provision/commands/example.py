@@ -10,7 +10,6 @@ from provision.commands.shared.outcome import Outcome
 from provision.errors import ProvisionError
 from provision.knowledge.examples import EXAMPLES, Example
 from provision.machine.configuration import shipped
-from provision.machine.configuration.example_copy import copy_example
 from provision.machine.programs.shell import absolute, default_site
 from provision.wording import columns
 
@@ -26,7 +25,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def _copy(example: Example, folder: str) -> Outcome:
-    files = copy_example(example.name, absolute(folder))
+    files = shipped.copy_example(example.name, absolute(folder))
     site, archs = default_site(otherwise="SITE"), []
     with contextlib.suppress(ProvisionError):
         archs = [arch.name for arch in shipped.load_site(site).archs]

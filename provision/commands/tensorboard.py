@@ -14,8 +14,7 @@ from provision.launch.available_modules import without_horovod
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import folders_named, is_file, is_folder
 from provision.machine.programs.run import serve
-from provision.machine.programs.servers import free_port, login_name, node_name
-from provision.machine.programs.shell import absolute, environ, expand_variables
+from provision.machine.programs.shell import absolute, environ, expand_variables, free_port, login_name, node_name
 from provision.machine.root.store import Store
 from provision.machine.submission.render_jobs import render_environment_script
 from provision.machine.terminal.console import say

@@ -17,6 +17,25 @@ CAPABILITIES = (
 # (tensorflow/tensorflow issues 97387, 103531 and 111958).
 TOO_NEW = 100
 
+# The compute capability of GPUs, by the names that schedulers give them; names that stand for two generations (`rtx6000`) are
+# left out. Source: NVIDIA's list "CUDA GPU Compute Capability", read 2026-11.
+CAPABILITY_OF = {
+    "p100": "60",
+    "v100": "70",
+    "t4": "75",
+    "rtx8000": "75",
+    "a100": "80",
+    "a30": "80",
+    "a40": "86",
+    "a10": "86",
+    "l4": "89",
+    "l40": "89",
+    "l40s": "89",
+    "h100": "90",
+    "h200": "90",
+    "gh200": "90",
+}
+
 
 def same_major(first: str, second: str) -> bool:
     """Whether two versions of CUDA have the same major version; if they do, their libraries can replace each other."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from provision.knowledge.gpu_models import CAPABILITY_OF
+from provision.knowledge.cuda import CAPABILITY_OF
 from provision.launch.available_modules import AvailableModule, describe, newest_first, newest_together
 from provision.model.walltime import to_clock
 from provision.profile.blanks import LEAVE_OUT, words_of

@@ -21,7 +21,7 @@ from parts.records import ENVIRONMENT, PROOF
 from provision.backends.backend import Row
 from provision.errors import ProvisionError
 from provision.machine.programs.shell import set_umask
-from provision.machine.root.existing import existing
+from provision.machine.root.observe import existing
 from provision.machine.root.store import Store
 from provision.machine.sharing import locks
 from provision.model.layout import EnvironmentId, Layout

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from provision.commands.shared.built import is_loaded_by_users
 from provision.errors import Interruption, JobError, ProvisionError
-from provision.machine.programs.servers import node_name
+from provision.machine.programs.shell import node_name
 from provision.machine.root.store import Store
 from provision.machine.submission.follow import FollowedJob, follow, follow_all, wait_until_seen
 from provision.machine.submission.submit import remove_left_settings

@@ -53,7 +53,7 @@ class Target:
 
     def plan(self, request: Request, facts: Facts) -> Plan:
         """The plan for this request, given what is below the root."""
-        from provision.machine.root.existing import existing
+        from provision.machine.root.observe import existing
         from provision.planning.planner import make_plan
 
         return make_plan(request, facts, existing(self.store, self.stack.module))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shlex
+import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from provision.machine.configuration import search_path as folders
 from provision.machine.configuration.parse_toml import parse
 from provision.machine.configuration.permissions import read_configuration
 from provision.machine.configuration.search_path import known
+from provision.machine.files.disk import disk_errors
 from provision.model.lock import Lock, check_lock, parse_lock
 from provision.model.patch import Patch, parse_patch
 from provision.profile.extending import join
@@ -27,6 +29,7 @@ from provision.profile.wish import Wish, is_wish, read_wish
 from provision.wording import nearest, nearest_name
 
 PACKAGE = Path(folders.PACKAGE)
+EXAMPLE_DATA = PACKAGE / "proof" / "programs" / "data"
 
 
 def shipped_root() -> Path:
@@ -291,3 +294,27 @@ def load_lock(requirements: str, minor: str) -> Lock:
     lock = parse_lock(_read(path, name, place), path)
     check_lock(lock, given, own)
     return lock
+
+
+def copy_example(name: str, folder: str) -> tuple[str, ...]:
+    """Copy the example, and the digits as its folder `data`; returns the files that were written, relative to `folder`.
+
+    Raises:
+        ConfigError: `folder` exists and is not empty.
+        StoreError: the disk refuses.
+    """
+    target = Path(folder)
+    with disk_errors(folder):
+        if target.exists() and (not target.is_dir() or any(target.iterdir())):
+            raise ConfigError(
+                f"`{folder}` is not an empty folder",
+                evidence=["nothing was copied: a file of yours could be replaced"],
+                hint=f"`provision example {name} DIR` with a new DIR",
+            )
+        # Contents alone: the files of an installation may be read-only, and belong to an admin.
+        for source, place in ((shipped_root() / "examples" / name, target), (EXAMPLE_DATA, target / "data")):
+            place.mkdir(parents=True, exist_ok=True)
+            for file in sorted(source.iterdir()):
+                if file.is_file():
+                    shutil.copyfile(file, place / file.name)
+    return tuple(sorted(str(path.relative_to(target)) for path in target.rglob("*") if path.is_file()))

@@ -1,4 +1,4 @@
-"""What the shell that started this process gave it: variables, the working folder, programs on PATH."""
+"""What the shell that started this process gave it: variables, the working folder, programs on PATH, a user on a node."""
 
 from __future__ import annotations
 
@@ -58,6 +58,40 @@ def find_program(name: str, environ: Mapping[str, str]) -> str | None:
 
     path = environ.get("PATH", "")
     return shutil.which(name, path=steady_part(path)) or shutil.which(name, path=path)
+
+
+def node_name() -> str:
+    """The name of this machine."""
+    return os.uname().nodename
+
+
+def login_name() -> str:
+    """The name of the user who runs this."""
+    from provision.machine.files.who_may_write import user_name  # it loads what the first words need not
+
+    return user_name(os.geteuid())
+
+
+def free_port(wanted: int | None) -> int:
+    """A port of 127.0.0.1 on which nobody listens: this one, or any.
+
+    Raises:
+        ConfigError: the wanted port is taken.
+    """
+    import socket
+
+    from provision.errors import ConfigError  # as above
+
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", wanted or 0))
+        except OSError as error:
+            raise ConfigError(
+                f"port {wanted} is not free on {node_name()}",
+                evidence=[str(error)],
+                hint="leave `--port` out: a free one is chosen",
+            ) from error
+        return int(probe.getsockname()[1])
 
 
 def set_umask() -> None:

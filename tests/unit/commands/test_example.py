@@ -12,7 +12,7 @@ from golden_files import Words
 from parts.json_page import result_faults
 from provision.cli import main
 from provision.knowledge.examples import EXAMPLES
-from provision.machine.configuration.example_copy import DATA
+from provision.machine.configuration.shipped import EXAMPLE_DATA
 
 
 def result(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object]:
@@ -43,7 +43,7 @@ def test_a_copy_is_complete_and_the_next_commands_are_printed(
     assert "provision job horovod --site SITE --arch ARCH --script train.py --data records > job.sh" in said
     for program in ("train.py", "convert.py"):
         ast.parse((tmp_path / "tfrecord" / program).read_text())
-    assert (tmp_path / "tfrecord/data/digits.npz").read_bytes() == (DATA / "digits.npz").read_bytes()
+    assert (tmp_path / "tfrecord/data/digits.npz").read_bytes() == (EXAMPLE_DATA / "digits.npz").read_bytes()
     (tmp_path / "new").mkdir()
     assert result(capsys, "single", "new")["files"] == ["data/README.md", "data/digits.npz", "train.py"]
 

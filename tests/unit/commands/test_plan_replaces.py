@@ -11,7 +11,7 @@ from golden_files import facts_of, local_site, request_for
 from parts.published import SITE, put_proved
 from provision.commands.shared.replaced import replaced_line
 from provision.commands.shared.target import Target
-from provision.machine.root.existing import existing
+from provision.machine.root.observe import existing
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout

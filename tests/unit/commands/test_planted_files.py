@@ -22,7 +22,7 @@ from provision.errors import JobError, ProvisionError
 from provision.machine.files.who_may_write import user_name
 from provision.machine.install.ranks import read_reports
 from provision.machine.network.data_files import choose_data
-from provision.machine.root.existing import existing
+from provision.machine.root.observe import existing
 from provision.machine.root.store import Store
 from provision.machine.sharing import locks
 from provision.machine.submission import follow as following

@@ -12,7 +12,7 @@ from parts.cli import call, envelope
 from parts.json_page import faults
 from parts.published import put_proved
 from parts.records import store_here
-from provision.machine.root.existing import existing
+from provision.machine.root.observe import existing
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout

@@ -21,7 +21,7 @@ from provision.commands.shared import newer
 from provision.knowledge.advisories import Advisories, Advisory, Span
 from provision.machine.files.disk import sha256_of
 from provision.machine.root.checking import examine
-from provision.machine.root.existing import existing
+from provision.machine.root.observe import existing
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.sealing import seal
 from provision.machine.root.store import Store

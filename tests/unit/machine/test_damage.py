@@ -25,7 +25,7 @@ from provision.errors import StoreError
 from provision.machine.files.disk import MOST_JSON
 from provision.machine.root import bill_of_materials, sealing
 from provision.machine.root.checking import examine, glance
-from provision.machine.root.existing import existing
+from provision.machine.root.observe import existing
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout

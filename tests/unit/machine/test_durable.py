@@ -20,7 +20,7 @@ from parts.plans import carry_out, plan_of
 from parts.records import ENVIRONMENT, PROOF
 from provision.errors import StoreError
 from provision.machine.install import executor as executor_module
-from provision.machine.root.existing import existing
+from provision.machine.root.observe import existing
 from provision.machine.root.store import Store
 from provision.model.event import Event
 from provision.model.layout import Layout

@@ -18,7 +18,7 @@ from parts.records import make_record, publish
 from provision.errors import StoreError
 from provision.machine.files.disk import read_json, sha256_of, write
 from provision.machine.root.event_file import shown_to_waiting
-from provision.machine.root.existing import existing
+from provision.machine.root.observe import existing
 from provision.machine.root.removing import Remover
 from provision.machine.root.store import Store
 from provision.model.event import Event
