@@ -9,6 +9,7 @@ The rules of `rank.py` hold here too.
 """
 
 import argparse
+import contextlib
 import os
 import shutil
 import sys
@@ -48,9 +49,24 @@ class Bench:
     def prepare(self, function):
         """Called before each check."""
 
-    def gather(self, array):
-        """The arrays of all ranks, which have one shape."""
+    def tensor(self, array):
+        """An array as a tensor of the framework."""
         raise NotImplementedError
+
+    @contextlib.contextmanager
+    def process_set(self):
+        """All ranks except the last, which average among themselves, without the last: their numbers, and the set."""
+        if not hasattr(self.hvd, "add_process_set"):
+            raise Skip("this Horovod has no process sets (new in 0.23)")
+        members = list(range(self.size - 1)) if self.size > 1 else [0]
+        some = self.hvd.add_process_set(members)
+        try:
+            if self.rank in members:
+                mean = self.hvd.allreduce(self.tensor([float(self.rank + 1)]), name="set", process_set=some)
+                self.compare("average", [[sum(member + 1 for member in members) / len(members)]], [mean], 1e-6)
+            yield members, some
+        finally:
+            self.hvd.remove_process_set(some)
 
     def data(self, step=0, rank=None):
         """The inputs, words and targets of one rank (by default this one) in one step; the targets differ by rank."""
@@ -110,7 +126,8 @@ class Bench:
     def across(self, what, arrays):
         """Record the largest difference of these numbers from those of rank 0, which must be exactly 0."""
         mine = self.flat(list(arrays))
-        self.compare(what, self.gather(mine)[0], mine, 0.0)
+        everybody = self.flat([self.hvd.allgather(self.tensor(mine))])
+        self.compare(what, everybody[: mine.size], mine, 0.0)
 
 
 def parse_args(argv=None):

@@ -48,24 +48,13 @@ CHECKS = (
     ("refusals", gradients.check_refusals),
 )
 
-IN_GRAPHS = (graphs.check_graph, graphs.check_keras_graph)
-
-
-class ThoroughBench(TensorFlowBench):
-    """The bench with which the checks run in their order."""
-
-    def prepare(self, function):
-        """Enable version 2 behaviour after the checks in graphs."""
-        if function not in IN_GRAPHS:
-            self.behave_as_2()
-
 
 def make_bench(args, report):
     """Join the ranks of Horovod."""
     np, tf, hvd = join_horovod(report, args.gpu)
     import horovod.tensorflow.keras as hvd_keras
 
-    return ThoroughBench(np, tf, hvd, hvd_keras, args.seed, report)
+    return TensorFlowBench(np, tf, hvd, hvd_keras, args.seed, report)
 
 
 if __name__ == "__main__":

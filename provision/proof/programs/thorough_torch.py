@@ -5,7 +5,7 @@
 
 import sys
 
-from bench import FEATURES, FP16_TOLERANCE, GRADIENT_TOLERANCE, TRAINING_TOLERANCE, VOCABULARY, Bench, Skip, main
+from bench import FEATURES, FP16_TOLERANCE, GRADIENT_TOLERANCE, TRAINING_TOLERANCE, VOCABULARY, Bench, main
 from horovod_rank import init_horovod
 from pytorch_rank import import_torch, take_device
 
@@ -16,10 +16,6 @@ class TorchBench(Bench):
     def __init__(self, np, torch, hvd, seed, place):
         super().__init__(np, hvd, seed)
         self.torch, self.place = torch, place
-
-    def gather(self, array):
-        """By `allgather`."""
-        return self.hvd.allgather(self.tensor(array[self.np.newaxis])).cpu().numpy()
 
     def tensor(self, array):
         """On the device of this rank."""
@@ -153,18 +149,8 @@ def check_training(bench):
 
 def check_process_sets(bench):
     """All ranks except the last average among themselves, without the last."""
-    if not hasattr(bench.hvd, "add_process_set"):
-        raise Skip("this Horovod has no process sets (new in 0.23)")
-    members = list(range(bench.size - 1)) if bench.size > 1 else [0]
-    some = bench.hvd.add_process_set(members)
-    try:
-        if bench.rank in members:
-            mine = bench.tensor([float(bench.rank + 1)])
-            mean = bench.hvd.allreduce(mine, name="set", process_set=some)
-            bench.compare("average", [[sum(member + 1 for member in members) / len(members)]], [mean], 1e-6)
+    with bench.process_set() as (members, some):
         bench.holds("the set has its ranks", some.size() == len(members) if bench.rank in members else True)
-    finally:
-        bench.hvd.remove_process_set(some)
 
 
 CHECKS = (
