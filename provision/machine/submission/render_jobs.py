@@ -8,15 +8,15 @@ from dataclasses import replace
 from provision.jobs.build_job import BuildScript
 from provision.jobs.containers import image_path, pull_command
 from provision.jobs.environment_script import EnvironmentScript
-from provision.jobs.image_job import MANIFESTS, ImageJob, make_image_script
-from provision.jobs.overlay_job import OverlayJob, make_overlay_script
+from provision.jobs.image_job import MANIFESTS, ImageJob, ImageScript, make_image_script
+from provision.jobs.overlay_job import OverlayJob, OverlayScript, make_overlay_script
 from provision.jobs.user_job import UserJob
 from provision.jobs.user_script import PROXIES, Script, leaves_omp, make_script
 from provision.knowledge.container_options import VARIABLES
 from provision.machine.probes.processor import cpu_family
 from provision.machine.rendering.render import render
 from provision.model.quoting import printf_format
-from provision.schedulers import SchedulerInterface
+from provision.profile.site import Site
 
 
 def render_build_job(script: BuildScript, kind: str = "build") -> BuildScript:
@@ -40,10 +40,7 @@ def render_user_script(script: Script) -> str:
     job = script.job
     return render(
         f"jobs/{job.kind}.sh.j2",
-        script=script,
-        site=job.site,
-        scheduler=_names(script.scheduler),
-        submit=script.scheduler.SUBMIT,
+        **_common(script, job.site),
         proxies=PROXIES,
         hiding=VARIABLES,
         omp_is_the_modules=leaves_omp(script),
@@ -59,10 +56,16 @@ def render_environment_script(script: EnvironmentScript, *, command: str, again:
     return render("jobs/environment.sh.j2", script=script, site=script.site, command=command, again=again)
 
 
-def _names(scheduler: SchedulerInterface) -> dict[str, object]:
-    """What templates use of a scheduler's module: they get no module, because a module reaches others, such as `os`."""
+def _common(script: Script | OverlayScript | ImageScript, site: Site) -> dict[str, object]:
+    """What every template of a user's job gets; of a scheduler no module, because a module reaches others, such as `os`."""
     names = ("ARRAY", "BEFORE_SUBMITTING", "FIRST_NODE", "HOSTS", "JOB_ID", "STARTS_IN_SUBMIT_FOLDER", "SUBMIT_FOLDER")
-    return {name: getattr(scheduler, name) for name in names}
+    scheduler = script.scheduler
+    return {
+        "script": script,
+        "site": site,
+        "scheduler": {name: getattr(scheduler, name) for name in names} if scheduler else None,
+        "submit": scheduler.SUBMIT if scheduler else None,
+    }
 
 
 def _record_format(script: Script) -> str:
@@ -92,10 +95,7 @@ def render_overlay_job(job: OverlayJob) -> str:
     pulled = script.image != script.container.image
     return render(
         "jobs/own-overlay.sh.j2" if job.requirements else "jobs/overlay.sh.j2",
-        script=script,
-        site=job.site,
-        scheduler=_names(script.scheduler),
-        submit=script.scheduler.SUBMIT,
+        **_common(script, job.site),
         pull=f"; pull it first: {pull_command(job.site, job.arch, None)}" if pulled else "",
         make=f"provision job overlay --site {job.site.typed} --arch {job.arch.name}",
     )
@@ -108,11 +108,4 @@ def render_image_job(job: ImageJob) -> str:
         ConfigError: there is no image to pull, or no network to pull it.
     """
     script = make_image_script(job, cpu_family())
-    return render(
-        "jobs/image.sh.j2",
-        script=script,
-        site=job.site,
-        scheduler=_names(script.scheduler) if script.scheduler else None,
-        submit=script.scheduler.SUBMIT if script.scheduler else None,
-        manifests=MANIFESTS,
-    )
+    return render("jobs/image.sh.j2", **_common(script, job.site), manifests=MANIFESTS)
