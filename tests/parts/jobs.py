@@ -10,7 +10,8 @@ import pytest
 from parts.profiles import profile
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.user_job import UserJob
-from provision.machine.submission.render_jobs import render_user_job
+from provision.jobs.user_script import make_script
+from provision.machine.submission.render_jobs import render_user_script
 from provision.profile.strategy import StrategyName
 
 # A stand-in for `module` in a job script: it prints what it is asked for, and loads every name.
@@ -23,6 +24,11 @@ EXPORTED_MODULE = {"BASH_FUNC_module%%": BODY}
 WITHOUT_HOROVOD = ("nyu-greene", "nyu-torch")
 OWN_IMAGE = {"image": "docker://horovod/horovod:0.28.1", "use_overlay": False}
 OWN_IMAGE_WORDS = ("--image", "docker://horovod/horovod:0.28.1", "--no-overlay")
+
+
+def render_user_job(job: UserJob) -> str:
+    """The whole script of a user's job."""
+    return render_user_script(make_script(job))
 
 
 def job(name: str, arch: str, kind: StrategyName, /, **changes: Any) -> UserJob:

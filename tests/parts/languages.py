@@ -21,6 +21,7 @@ from typing import Any
 import pytest
 
 from golden_files import SUBMITTER, facts_of, lock_of, request_for, slurm_site, stack
+from parts.jobs import render_user_job
 from parts.profiles import profile
 from provision.jobs.build_job import build_script, profile_script
 from provision.jobs.environment_script import EnvironmentScript, in_container, in_environment
@@ -35,7 +36,6 @@ from provision.machine.submission.render_jobs import (
     render_environment_script,
     render_image_job,
     render_overlay_job,
-    render_user_job,
 )
 from provision.model.facts import Existing
 from provision.model.modulefile import Modulefile

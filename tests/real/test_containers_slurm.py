@@ -18,14 +18,14 @@ from typing import Any
 import pytest
 
 from parts.containers import TENSORFLOW, container_program, installer, lock_of_wheels, no_namespaces, template
-from parts.jobs import EXPORTED_MODULE
+from parts.jobs import EXPORTED_MODULE, render_user_job
 from parts.profiles import profile
 from parts.slurm import NodeGroup, Partition, SlurmCluster
 from parts.tiny import make_wheel
 from provision.jobs.overlay_job import OverlayJob
 from provision.jobs.user_job import UserJob
 from provision.knowledge import miniforge
-from provision.machine.submission.render_jobs import render_overlay_job, render_user_job
+from provision.machine.submission.render_jobs import render_overlay_job
 from provision.model.lock import Lock
 from provision.model.requirements_file import read_requirements
 from provision.profile.container import Template

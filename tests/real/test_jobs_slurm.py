@@ -19,12 +19,11 @@ import pytest
 
 from parts import site_nodes
 from parts.cli import call, envelope
-from parts.jobs import EXPORTED_MODULE
+from parts.jobs import EXPORTED_MODULE, render_user_job
 from parts.profiles import profile
 from parts.slurm import NodeGroup, Partition, SlurmCluster
 from provision.errors import EXIT_JOB_LEFT
 from provision.jobs.user_job import UserJob
-from provision.machine.submission.render_jobs import render_user_job
 from provision.profile.strategy import StrategyName
 
 pytestmark = pytest.mark.slurm

@@ -10,8 +10,7 @@ from provision.jobs.containers import image_path, pull_command
 from provision.jobs.environment_script import EnvironmentScript
 from provision.jobs.image_job import MANIFESTS, ImageJob, ImageScript, make_image_script
 from provision.jobs.overlay_job import OverlayJob, OverlayScript, make_overlay_script
-from provision.jobs.user_job import UserJob
-from provision.jobs.user_script import PROXIES, Script, leaves_omp, make_script
+from provision.jobs.user_script import PROXIES, Script, leaves_omp
 from provision.knowledge.container_options import VARIABLES
 from provision.machine.probes.processor import cpu_family
 from provision.machine.rendering.render import render
@@ -24,15 +23,6 @@ def render_build_job(script: BuildScript, kind: str = "build") -> BuildScript:
     hidden = ("scheduler", "settings", "text")
     values = {name: getattr(script, name) for name in BuildScript.__slots__ if name not in hidden}
     return replace(script, text=render(f"jobs/{kind}.sh.j2", **values))
-
-
-def render_user_job(job: UserJob) -> str:
-    """Render the whole script.
-
-    Raises:
-        ConfigError: such a job cannot work at this site.
-    """
-    return render_user_script(make_script(job))
 
 
 def render_user_script(script: Script) -> str:

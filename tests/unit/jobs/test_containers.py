@@ -24,6 +24,7 @@ import provision
 from golden_files import Golden, Words, lock_of
 from parts.cli import call, envelope
 from parts.containers import container_program, no_namespaces, template
+from parts.jobs import render_user_job
 from parts.network import serving
 from parts.paths import RECORDED
 from parts.profiles import profile
@@ -36,7 +37,7 @@ from provision.knowledge.miniforge import RELEASES, Miniforge, release_for
 from provision.lint.job_script import read_script
 from provision.lint.rules import lint_job
 from provision.machine.configuration.shipped import load_lock, load_stack
-from provision.machine.submission.render_jobs import render_image_job, render_overlay_job, render_user_job
+from provision.machine.submission.render_jobs import render_image_job, render_overlay_job
 from provision.model.requirements_file import Requirements
 from provision.profile.container import Template
 from provision.profile.network import Network

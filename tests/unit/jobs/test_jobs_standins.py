@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from golden_files import Words, stack
-from parts.jobs import MODULE, job
+from parts.jobs import MODULE, job, render_user_job
 from parts.profiles import profile
 from parts.standins import stand_ins
 from provision import cli
@@ -21,7 +21,7 @@ from provision.errors import JobError
 from provision.jobs.build_job import BuildScript, profile_script
 from provision.machine.root.store import Store
 from provision.machine.submission.follow import follow
-from provision.machine.submission.render_jobs import render_build_job, render_user_job
+from provision.machine.submission.render_jobs import render_build_job
 from provision.machine.submission.submit import submit, submitter
 from provision.model.layout import Layout
 from provision.profile.strategy import StrategyName

@@ -15,13 +15,12 @@ from typing import Any
 import pytest
 
 from golden_files import Golden, Words
-from parts.jobs import job
+from parts.jobs import job, render_user_job
 from parts.profiles import profile
 from provision import cli
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.scaling import RecordedRun, drawing, notes, points, read_run, table
 from provision.jobs.user_job import UserJob
-from provision.machine.submission.render_jobs import render_user_job
 from provision.machine.submission.run_folder import read_runs
 
 # GPUs to CPUs to seconds and mean use of the GPUs in percent: the table of the page.

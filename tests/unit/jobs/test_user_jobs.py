@@ -16,13 +16,12 @@ import pytest
 
 from golden_files import Golden, Words, local_site
 from parts.cli import call
-from parts.jobs import MODULE, job, launched, refusal
+from parts.jobs import MODULE, job, launched, refusal, render_user_job
 from parts.loops import for_each
 from parts.profiles import ARCHS, profile
 from provision.jobs.user_job import UserJob, decide
 from provision.jobs.user_script import make_script
 from provision.knowledge.frameworks.pytorch import PYTORCH
-from provision.machine.submission.render_jobs import render_user_job
 from provision.profile.arch import Deliver
 from provision.profile.container import Container
 from provision.profile.module_system import ModuleSystemName

@@ -15,12 +15,11 @@ import pytest
 
 from golden_files import Words
 from parts.cli import call
-from parts.jobs import MODULE, job, launched
+from parts.jobs import MODULE, job, launched, render_user_job
 from parts.profiles import profile
 from provision.errors import EXIT_JOB_LEFT, EXIT_USAGE, ConfigError
 from provision.jobs.arguments import split_arguments
 from provision.jobs.user_job import with_launcher, without_prefix
-from provision.machine.submission.render_jobs import render_user_job
 from provision.model import quoting
 from provision.profile.launcher import Launcher
 from provision.profile.strategy import StrategyName

@@ -12,12 +12,11 @@ import pytest
 
 from parts.cli import call, envelope
 from parts.examples import PROGRAMS
-from parts.jobs import job
+from parts.jobs import job, render_user_job
 from parts.profiles import SITES, profile
 from parts.texts import replace_once
 from provision.lint.job_script import read_script
 from provision.lint.rules import lint_job, read_training
-from provision.machine.submission.render_jobs import render_user_job
 from provision.profile.strategy import StrategyName
 
 Captured = pytest.CaptureFixture[str]

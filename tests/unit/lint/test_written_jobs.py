@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from parts.examples import PROGRAMS
+from parts.jobs import render_user_job
 from parts.loops import for_each
 from parts.paths import REPOSITORY
 from parts.profiles import PROFILES, profile
@@ -16,7 +17,6 @@ from provision.knowledge.examples import EXAMPLES
 from provision.lint.job_script import read_script
 from provision.lint.rules import lint_job, read_training
 from provision.lint.training_script import TrainingProgram
-from provision.machine.submission.render_jobs import render_user_job
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.strategy import PLUGINS, STRATEGIES, StrategyName
