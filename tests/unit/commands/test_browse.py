@@ -114,7 +114,8 @@ def test_a_lock_that_is_missing_is_a_fault_of_the_arch(
         ("nersc-perlmutter", "gpu", 'capabilities = ["80"]', 'capabilities = ["35"]', 1),
         ("nersc-perlmutter", "gpu", '"debug", time = "00:30:00"', '"debug", time = "99:00:00"', 1),
         ("nersc-perlmutter", "cpu", 'capabilities = ["80"]', 'capabilities = ["35"]', 0),
-        ("nyu-torch", "rtx6000", "", "", 1),
+        ("nyu-torch", "rtx6000", "", "", 0),
+        ("nyu-torch", "rtx6000", "pytorch-2.14.1", "tensorflow-2.21.0", 1),
         ("nyu-torch", "h200", "", "", 0),
         ("nyu-greene", "gpu", "", "", 0),  # as a container
     ],
