@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+from dataclasses import replace
 from typing import Any
 
+from provision.commands.shared.environments import read_store
 from provision.commands.shared.offer import offer_for
 from provision.commands.shared.outcome import Outcome
 from provision.knowledge.combinations import Combinations
 from provision.knowledge.frameworks import FRAMEWORKS
 from provision.machine.configuration import shipped
 from provision.machine.files.tables import read_cells, read_combinations
+from provision.machine.root.entries import read_overview
 from provision.planning.solver import Fit, Offer, judge_stack, newest_first, recommended
+from provision.profile.arch import Arch
+from provision.profile.site import Site
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -20,7 +25,9 @@ def run(args: argparse.Namespace) -> Outcome:
     site = shipped.load_site(args.site)
     arch, known, cells = site.arch(args.arch), read_combinations(), read_cells()
     offer = offer_for(site, arch)
-    verdicts = [judge_stack(stack, offer, known, cells) for stack in newest_first(shipped.stacks_with_versions())]
+    proved = _proved_here(site, arch)
+    stacks = newest_first(shipped.stacks_with_versions())
+    verdicts = [replace(judge_stack(one, offer, known, cells), proved=proved.get(one.name)) for one in stacks]
     best, default = recommended(verdicts), arch.stack or site.stack
     name = best.stack.name if best else None
     lines = [f"{site.name}, arch {arch.name}: {_describe(offer)}", ""]
@@ -38,6 +45,7 @@ def run(args: argparse.Namespace) -> Outcome:
             "state": verdict.state,
             "python": verdict.minor,
             "measured": verdict.measured,
+            "proved": verdict.proved,
             "against": list(verdict.against),
             "doubts": list(verdict.doubts),
         }
@@ -57,6 +65,17 @@ def run(args: argparse.Namespace) -> Outcome:
     )
 
 
+def _proved_here(site: Site, arch: Arch) -> dict[str, str]:
+    """The day on which an environment of each stack last passed its proof on this arch, by the records below the root."""
+    days: dict[str, str] = {}
+    for entry in read_overview(read_store(site, lenient=True)):
+        of = site.arch_built_as(entry.environment.arch)
+        if entry.record and of and of.name == arch.name and entry.state in ("published", "proved"):
+            passed = [proof.date for proof in entry.proofs if proof.verdict.passed]
+            days[entry.record.stack] = max(days.get(entry.record.stack, ""), *passed, "")
+    return {stack: day for stack, day in days.items() if day}
+
+
 def _describe(offer: Offer) -> str:
     """What is offered, in one line."""
     pythons = "Pythons not known" if offer.pythons is None else f"Python {', '.join(offer.pythons) or 'none'}"
@@ -72,8 +91,10 @@ def _table(verdicts: list[Fit], best: str | None) -> list[str]:
     lines = []
     for verdict in verdicts:
         reasons = [*verdict.against, *verdict.doubts]
-        if not reasons:
-            reasons = ["built and proved by `make matrix`" if verdict.measured else "not measured"]
+        if verdict.proved:
+            reasons = [*verdict.against, f"proved here on {verdict.proved}"]
+        elif not reasons:
+            reasons = ["built and proved by `make matrix`" if verdict.measured else "not measured, not proved here"]
         python = verdict.minor or "-"
         mark = "*" if verdict.stack.name == best else " "
         lines.append(f"{mark} {verdict.state:<6}  {verdict.stack.name:<{width}}  {python:<4}  {'; '.join(reasons)}")

@@ -51,11 +51,17 @@ class Fit:
     against: tuple[str, ...]
     doubts: tuple[str, ...]
     measured: bool
+    proved: str | None = None
+    """The day on which an environment of it last passed its proof on this arch below the root of the site; None if none did."""
 
     @property
     def state(self) -> str:
-        """`works`, `unsure` (nothing sure is against it, but it has doubts or was not measured), or `no`."""
-        return "no" if self.against else "unsure" if self.doubts or not self.measured else "works"
+        """`works`, `unsure` (nothing sure is against it, but it has doubts or was neither measured nor proved), or `no`.
+
+        What was proved here is better evidence than a doubt.
+        """
+        works = self.proved or (self.measured and not self.doubts)
+        return "no" if self.against else "works" if works else "unsure"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

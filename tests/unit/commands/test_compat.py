@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 
@@ -10,8 +11,13 @@ import pytest
 from golden_files import Words
 from parts.cli import answer, envelope
 from parts.json_page import faults
+from parts.published import put_proved
+from parts.records import store_here
 from provision import cli
+from provision.machine.configuration.shipped import load_stack
 from provision.machine.probes.offer import CUDA_IN_NAME, PYTHON_IN_NAME
+from provision.model.layout import EnvironmentId
+from provision.planning.solver import Fit
 
 Captured = pytest.CaptureFixture[str]
 WISH = """name = "newest"
@@ -55,6 +61,21 @@ def test_compat_judges_every_stack_and_has_what_is_known(capsys: Captured, words
     assert {row["version"] for row in body["result"]["known"]["tensorflow"]} >= {"1.15", "2.21"}
     assert cli.main(["compat", "--verbose"]) == 0
     assert "TensorFlow 2.15.1: python 3.9 3.10 3.11; cuda 12.2;" in capsys.readouterr().out
+
+
+def test_what_was_proved_below_the_root_on_this_arch_is_shown_and_works(capsys: Captured) -> None:
+    put_proved(store_here(), EnvironmentId("icelake", "tensorflow", "2.15.1", "0" * 10))
+    _, body = answer(capsys, "compat", "--site", "local")
+    days = {row["stack"]: row["proved"] for row in body["result"]["stacks"]}
+    assert {name: day for name, day in days.items() if day} == {"tensorflow-2.15.1": "2026-11-22"}
+    assert cli.main(["compat", "--site", "local"]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if "proved here on 2026-11-22" in line]
+    assert [line.replace("*", "").split()[:2] for line in lines] == [["works", "tensorflow-2.15.1"]]
+    _, body = answer(capsys, "compat", "--site", "sigma2-saga", "--arch", "a100")  # another root
+    assert not [row for row in body["result"]["stacks"] if row["proved"]]
+    fit = Fit(stack=load_stack("tensorflow-2.15.1"), minor="3.11", against=(), doubts=("not tried",), measured=False)
+    assert (fit.state, dataclasses.replace(fit, proved="2026-11-22").state) == ("unsure", "works")
+    assert dataclasses.replace(fit, proved="2026-11-22", against=("needs glibc 2.40",)).state == "no"
 
 
 def test_a_site_that_is_elsewhere_is_judged_by_its_profile(capsys: Captured, words: Words) -> None:
