@@ -96,7 +96,9 @@ def draft_of(
             "patches": " ".join(f"{patch.name}:{patch.sha256[:12]}" for patch in horovod.patches),
         }
     if by_name:
-        words = (f"{name} {build.source.version} {' '.join(build.source.hashes)}" for name, build in by_name.items())
+        words = (
+            " ".join((name, build.source.version, *build.source.hashes, build.flags)) for name, build in by_name.items()
+        )
         compiled["compiled"] = "; ".join(words)
     locks = {"lock": request.lock.sha256, "mpi lock": request.mpi_lock.sha256 if request.mpi_lock else ""}
     return Draft(

@@ -49,6 +49,8 @@ class Build:
     kit: Callable[[PurePosixPath, str], Kit]
     """What is written to a folder, and set, to compile there with the wrapper at this path."""
     abi: Mapping[str, object]
+    flags: str = ""
+    """The tool's own flags of the compiler, beside those of the target: with others the same source makes another library."""
 
     @property
     def name(self) -> str:
@@ -135,7 +137,7 @@ def make_builds(request: Request, facts: Facts, gpu: GpuFacts | None, target: st
         toolchain = linker_options(libraries) + cc
         abi = decide(source=source, environ=environ | configured(name, mpicc), toolchain=toolchain)
         kit = partial(kit_with_wrapper, name, environ, libraries, cc, facts.python.minor)
-        builds.append(build(source=source, wrapper=mpicc, kit=kit, abi=abi))
+        builds.append(build(source=source, wrapper=mpicc, kit=kit, abi=abi, flags=QUICK))
     return tuple(builds)
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from golden_files import Words, facts_of, local_site, lock_of, request_for, slurm_site
 from provision.errors import PlanError
-from provision.horovod.kits import c_wrapper, linker_options
+from provision.horovod.kits import QUICK, c_wrapper, linker_options
 from provision.knowledge.compilable import COMPILABLE
 from provision.model.facts import Existing, Facts
 from provision.model.operation import Command, FetchSource, Inspect, Unpack, WriteFile
@@ -143,7 +143,7 @@ def test_its_wheel_serves_every_framework_of_one_python_and_mpi() -> None:
 def test_the_package_is_in_the_identity_and_a_stack_without_it_keeps_its_fingerprint() -> None:
     site = slurm_site()
     plan = plan_of(site)
-    assert plan.identity["compiled"].startswith(f"{NAME} 4.1.2 sha256:")
+    assert plan.identity["compiled"].startswith(f"{NAME} 4.1.2 sha256:") and plan.identity["compiled"].endswith(QUICK)
     without = make_plan(request_for(site), facts_of(site), Existing())
     assert "compiled" not in without.identity and len(without.wheels) == 1
 
