@@ -28,9 +28,6 @@ from provision.schedulers import TITLES, SchedulerInterface, scheduler_for
 # The MPI whose ranks these launchers start: Open MPI's own, and Hydra of MPICH. The others start ranks of either.
 FAMILIES: dict[LauncherName, str] = {"mpirun": "openmpi", "mpiexec": "mpich"}
 
-# A guess from what other sites published: no parallel file system was measured (docs/howto/many-ranks.md).
-IMAGE_FROM_NODES = 4
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserJob:
@@ -146,7 +143,7 @@ def decide(job: UserJob) -> Decision:
         scheduler=None if name == "none" else scheduler_for(name),
         batch=None if name == "none" else _batch(job, shape),
         threads=_threads(job, shape),
-        deliver=_deliver(job, shape),
+        deliver=job.deliver or (job.arch.deliver if _runtime(job) == "venv" else "files"),
     )
 
 
@@ -201,13 +198,6 @@ def _runtime(job: UserJob) -> Runtime:
         return "modules"
     usable = [runtime for runtime in job.site.runtimes if runtime != "modules" or job.provided]
     return job.runtime or (usable or job.site.runtimes)[0]
-
-
-def _deliver(job: UserJob, shape: Shape) -> Deliver:
-    """How the ranks get the environment: as the user wants, or by the profile's image if the job has many nodes."""
-    if _runtime(job) != "venv" or job.deliver is not None:
-        return job.deliver or "files"
-    return job.arch.deliver if shape.nodes >= IMAGE_FROM_NODES else "files"
 
 
 def unstaged(job: UserJob, shape: Shape) -> str | None:

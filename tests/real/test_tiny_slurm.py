@@ -229,9 +229,8 @@ def test_a_job_copies_the_image_to_its_node_mounts_it_and_leaves_nothing(
     assert "delivery" in {check["name"] for check in show["verdict"]["checks"]}
     (tmp_path / "train.py").write_text(DELIVERED)
     words = ("--arch", "a", "--script", str(tmp_path / "train.py"), "--no-lint", "--arguments", "'two words'")
-    script = cluster.good("job", "single", *words).stdout
-    assert "provision-deliver" not in script, "one node starts as fast from the files"
-    done = cluster.good("job", "single", *words, "--deliver", "image", "--submit", "--json")
+    assert "provision-deliver" not in cluster.good("job", "single", *words, "--deliver", "files").stdout
+    done = cluster.good("job", "single", *words, "--submit", "--json")
     job = json.loads(done.stdout)["result"]["job"]
     lines = next(tmp_path.glob(f"*-{job}.out")).read_text().splitlines()
     assert json.loads(lines[-3])[0] >= 1

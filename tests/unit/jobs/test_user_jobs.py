@@ -401,14 +401,14 @@ def test_a_job_on_many_nodes_is_advised_to_use_the_burst_buffer(
 
 
 @pytest.mark.parametrize(
-    ("nodes", "asked", "delivers"),
-    [(2, None, False), (4, None, True), (4, "files", False), (2, "image", True)],
+    ("arch", "asked", "delivers"),
+    [("files", None, False), ("image", None, True), ("image", "files", False), ("files", "image", True)],
 )
-def test_a_job_of_many_nodes_mounts_the_image_of_the_environment(
-    nodes: int, asked: Deliver | None, delivers: bool
+def test_a_job_mounts_the_image_as_the_profile_or_the_user_wants(
+    arch: Deliver, asked: Deliver | None, delivers: bool
 ) -> None:
-    one = job("sigma2-saga", "accel", "horovod", runtime="venv", nodes=nodes, deliver=asked)
-    text = render_user_job(dataclasses.replace(one, arch=dataclasses.replace(one.arch, deliver="image")))
+    one = job("sigma2-saga", "accel", "horovod", runtime="venv", deliver=asked)
+    text = render_user_job(dataclasses.replace(one, arch=dataclasses.replace(one.arch, deliver=arch)))
     assert ('"$deliver" --broadcast' in text, ' "$deliver" python -u' in text) == (delivers, delivers)
     assert "deliver" not in render_user_job(dataclasses.replace(one, deliver=None))
 

@@ -9,7 +9,16 @@ import pytest
 
 from parts.paths import GOLDEN, REPOSITORY
 from provision.knowledge.start_up_numbers import NUMBERS
-from provision.launch.start_up import WAYS, advice, drawing, estimates, seconds_of_lookups
+from provision.launch.start_up import (
+    WAYS,
+    Numbers,
+    advice,
+    drawing,
+    estimates,
+    from_copied_image,
+    from_files,
+    seconds_of_lookups,
+)
 
 BEST = {name: number.best for name, number in NUMBERS.items()}
 WORST = {name: number.worst for name, number in NUMBERS.items()}
@@ -36,6 +45,12 @@ def test_at_16384_ranks_an_image_takes_seconds_where_plain_files_can_take_an_hou
     assert rows["image, copied"].best_s < 10
     assert rows["image, copied"].worst_s < 20 < rows["plain files"].best_s
     assert rows["plain files"].worst_s > 3600
+
+
+@pytest.mark.parametrize("case", [BEST, WORST], ids=["best", "worst"])
+@pytest.mark.parametrize("ranks", [1, 64])
+def test_a_copied_image_is_faster_on_one_node_already(case: Numbers, ranks: int) -> None:
+    assert from_copied_image(1, ranks, case) < from_files(1, ranks, case)
 
 
 def test_every_number_decides_something_and_has_a_source() -> None:
