@@ -235,8 +235,19 @@ def test_what_a_killed_job_left_is_removed_by_the_next_one(packed: TinySite) -> 
     killed.running.kill()
     killed.end()
     assert keeper.parent.exists()
+    old, new, foreign = (
+        temporary(packed) / f"provision-{user.uid}-{job}-abc.1"
+        for user, job in ((stranger(1), "4"), (stranger(1), "5"), (stranger(2), "4"))
+    )
+    for copy, user, age_s in ((old, stranger(1), 4000), (new, stranger(1), 1000), (foreign, stranger(2), 4000)):
+        copy.write_bytes(b"x")
+        os.chown(copy, user.uid, user.gid)
+        os.utime(copy, (time.time() - age_s,) * 2)
     next_job = Process(packed, stranger(1), job="8")
     assert not keeper.parent.exists()
+    assert [copy.exists() for copy in (old, new, foreign)] == [False, True, True]
+    new.unlink()
+    foreign.unlink()
     again = Process(packed, stranger(1), job="6")
     assert again.seen == living.seen, "a job that runs keeps what it has"
     assert [process.end() for process in (living, again, next_job, other)] == [""] * 4

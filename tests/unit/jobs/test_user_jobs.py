@@ -410,6 +410,9 @@ def test_a_job_mounts_the_image_as_the_profile_or_the_user_wants(
     one = job("sigma2-saga", "accel", "horovod", runtime="venv", deliver=asked)
     text = render_user_job(dataclasses.replace(one, arch=dataclasses.replace(one.arch, deliver=arch)))
     assert ('"$deliver" --broadcast' in text, ' "$deliver" python -u' in text) == (delivers, delivers)
+    if delivers:
+        last = re.findall(r"^export (\w+)|(--broadcast)| (python -u) ", text, re.MULTILINE)
+        assert ["".join(found) for found in last][-2:] == ["--broadcast", "python -u"], "the copy is where TMPDIR is"
     assert "deliver" not in render_user_job(dataclasses.replace(one, deliver=None))
 
 
