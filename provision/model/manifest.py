@@ -110,7 +110,7 @@ def packages_of(paths: Iterable[str], recorded: Mapping[str, str]) -> dict[str, 
             folders.setdefault("/".join(parts[:depth]), package)
     found = {}
     for path in paths:
-        package = recorded.get(path) or recorded.get(_source_of(path)) or ""
+        package = recorded.get(path) or recorded.get(source_of(path)) or ""
         parts = path.split("/")[:-1]
         while not package and len(parts) > 3:
             package = folders.get("/".join(parts), "")
@@ -119,7 +119,7 @@ def packages_of(paths: Iterable[str], recorded: Mapping[str, str]) -> dict[str, 
     return found
 
 
-def _source_of(path: str) -> str:
+def source_of(path: str) -> str:
     """The source of a file of bytecode: `a/__pycache__/b.cpython-311.pyc` is of `a/b.py`."""
     folder, separator, name = path.rpartition("/__pycache__/")
     return f"{folder}/{name.split('.')[0]}.py" if separator and name.endswith(".pyc") else path
@@ -127,5 +127,5 @@ def _source_of(path: str) -> str:
 
 def is_bytecode_of(path: str, files: Files) -> bool:
     """Whether a path is bytecode that Python wrote for a source of the environment."""
-    source = _source_of(path)
+    source = source_of(path)
     return source != path and source in files

@@ -215,9 +215,14 @@ def compile_bytecode(recipe: Recipe, package: str = "") -> Command:
 
     Without it every rank compiles on every start, and cannot keep the result. It comes before Horovod is compiled, because
     CMake imports TensorFlow, which takes several times as long without bytecode.
+
+    It contains neither the prefix, which Python replaces at the import by the path of the source, nor (from Python 3.7 on) the
+    time of the source: so that of equal sources is equal in all environments, which can share it.
     """
     folder = PurePosixPath(recipe.site_packages) / package
+    hashed = () if recipe.python.minor in ("3.5", "3.6") else ("--invalidation-mode", "unchecked-hash")
+    equal = ("-d", str(folder.relative_to(recipe.prefix)), *hashed)
     other_python = recipe.request.stack.framework.interface.other_python
     leave_out = ("-x", other_python) if other_python else ()
     cores = str(recipe.facts.cores)
-    return Command(argv=(recipe.prefix_python, "-m", "compileall", "-q", "-j", cores, *leave_out, str(folder)))
+    return Command(argv=(recipe.prefix_python, "-m", "compileall", "-q", "-j", cores, *equal, *leave_out, str(folder)))

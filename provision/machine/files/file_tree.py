@@ -106,8 +106,8 @@ def _walk(prefix: Path) -> Iterator[tuple[str, list[str]]]:
         yield folder, names
 
 
-def measure(prefix: Path, beside: Iterable[str] = ()) -> dict[str, FileEntry]:
-    """Every file of a prefix, and of the packages `beside`, with its hash and its package.
+def measure(prefix: Path, beside: Iterable[str], hashes: Mapping[str, str]) -> dict[str, FileEntry]:
+    """Every file of a prefix, and of the packages `beside`, with its hash and its package; `hashes` are those known already.
 
     Raises:
         OSError: a file cannot be read.
@@ -119,7 +119,8 @@ def measure(prefix: Path, beside: Iterable[str] = ()) -> dict[str, FileEntry]:
         recorded |= {f"{folder}/{path}": package for path, package in recorded_packages(Path(folder)).items()}
     packages = packages_of(statuses, recorded)
     found = {}
-    for path, digest in digests(prefix, statuses):
+    new = digests(prefix, [path for path in statuses if path not in hashes])
+    for path, digest in (*hashes.items(), *new):
         if isinstance(digest, OSError):
             raise digest
         found[path] = FileEntry(

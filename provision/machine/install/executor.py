@@ -320,7 +320,7 @@ class Executor:
             self._describe()
             path = Path(self.store.layout.records_folder(self.plan.environment)) / "plan.json"
             write_json(path, dict(self.plan.identity))  # the record is made of it
-            seal(self.store, self.plan.environment, seconds=self.seconds, environ=self.environ)
+            seal(self.store, self.plan.environment, seconds=self.seconds, environ=self.environ, say=self._say)
 
     def _publish(self) -> None:
         env, publisher = self.plan.environment, Publisher(self.store)

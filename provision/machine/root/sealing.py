@@ -9,7 +9,7 @@ import hashlib
 import json
 import os
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from provision import __version__
@@ -21,6 +21,7 @@ from provision.machine.probes.installed_packages import installed_versions
 from provision.machine.probes.traces import traces_now
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.machine.root.bill_of_materials import write_bill
+from provision.machine.root.linking import link_equal_files
 from provision.machine.root.store import Store
 from provision.machine.sharing.claims import utc_now
 from provision.model.check import Check
@@ -44,12 +45,13 @@ def seal(
     seconds: Mapping[str, float] | None = None,
     forced: str | None = None,
     environ: Mapping[str, str] | None = None,
+    say: Callable[[str], None] = lambda _: None,
 ) -> Record:
     """Write the manifest and the record of an environment that passed its proof, and make it read-only.
 
     The record is written last and once: what has a record is sealed, and is never written again.
     `forced` is the reason why it is sealed although its proof failed. `seconds` are those of steps without a receipt.
-    `environ` has the modules of the build loaded.
+    `environ` has the modules of the build loaded. `say` gets a line about what is shared with other environments.
 
     Raises:
         StoreError: a file cannot be read or written, or the verdict is missing, damaged, or not a pass.
@@ -59,9 +61,12 @@ def seal(
     record_text = json.dumps(record.to_dict(), indent=1) + "\n"
     record_digest = hashlib.sha256(record_text.encode()).hexdigest()
     with disk_errors(prefix):
+        hashes, linked = link_equal_files(store, env)
+        if linked:
+            say(f"{linked / 1e6:,.0f} MB are files that other environments have too: linked, not copied")
         make_read_only(prefix)
         beside = packages_beside(prefix, str(store.layout.spack_store))
-        files = measure(prefix, beside)
+        files = measure(prefix, beside, hashes)
         own = {path: entry for path, entry in files.items() if not path.startswith("/")}
         text = write_files(files)
         write(records / FILES, text)
