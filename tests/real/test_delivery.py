@@ -226,6 +226,17 @@ def test_two_ranks_of_a_node_share_memory_in_the_namespace(
     wait_for("nothing to be left", lambda: not any(temporary(packed).glob("provision-*")))
 
 
+def test_programs_that_follow_each_other_closely_all_have_the_image(packed: TinySite) -> None:
+    """Each begins while the folder of the one before is removed."""
+    deliver = str(prefix_of(packed) / ".provision/images/provision-deliver")
+    environ = {"PATH": os.environ["PATH"], "TMPDIR": str(temporary(packed)), "SLURM_JOB_ID": "9"}
+    words = stranger(1).argv(deliver, "/usr/bin/python3", "-c", LOOK, str(prefix_of(packed)))
+    for _ in range(25):
+        done = subprocess.run(words, env=environ, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert json.loads(done.stdout)["kind"] == "fuse.squashfuse_ll"
+
+
 def test_what_a_killed_job_left_is_removed_by_the_next_one(packed: TinySite) -> None:
     living, killed, other = (
         Process(packed, user, job=job) for user, job in ((stranger(1), "6"), (stranger(1), "7"), (stranger(2), "7"))
