@@ -12,7 +12,9 @@ from provision.errors import ConfigError, PlanError
 from provision.machine.install.packing import pack
 from provision.machine.programs.shell import environ
 from provision.machine.root.completing import hint_to_complete
+from provision.machine.root.image_only import described_images
 from provision.machine.terminal.console import say
+from provision.model.operation import Pack
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -31,7 +33,9 @@ def run(args: argparse.Namespace) -> Outcome:
             )
         log = Path(store.layout.log(env, "pack"))
         store.shared.make(log.parent)
-        result = pack(store, env, arch_of(site, env).deliver_with, environ(), log, say)
+        only = bool(described_images(store, env).get("only"))
+        operation = Pack(mount_with=arch_of(site, env).deliver_with, only=only)
+        result = pack(store, env, operation, environ(), log, say)
     return Outcome(
         text=f"packed {env}: jobs use it with `provision job KIND --deliver image`",
         result={"environment": str(env), **result},

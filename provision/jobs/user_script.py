@@ -146,7 +146,7 @@ def make_script(job: UserJob) -> Script:
         notes=_notes(decision),
         watched_by_ranks=job.watch_gpus and not _without_launcher(decision),
         reverses_gpus=_reverses_gpus(decision),
-        delivers=decision.deliver == "image",
+        delivers=decision.deliver != "files",
         home=home[1] if home else None,
     )
 
@@ -243,7 +243,7 @@ def _modules(job: UserJob, runtime: Runtime) -> tuple[str, ...]:
 def _launch(decision: Decision, variables: tuple[str, ...]) -> Code:
     """The command that runs the training, as bash. `variables` are those that the launcher passes on by name."""
     job, shape, arch = decision.job, decision.shape, decision.job.arch
-    program = [*([Code('"$deliver"')] if decision.deliver == "image" else []), *_training(job)]
+    program = [*([Code('"$deliver"')] if decision.deliver != "files" else []), *_training(job)]
     container = container_of_job(job) if decision.runtime == "container" else None
     if container is not None:
         program = _contained(job, container, program)

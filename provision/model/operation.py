@@ -205,10 +205,11 @@ class Inspect:
 class Pack:
     """Make one image of the environment, and the program `provision-deliver`.
 
-    `mount_with` are the words of the site's own program that mounts images; see `Arch`.
+    `mount_with` are the words of the site's own program that mounts images; see `Arch`. `only`: the files go at the publication.
     """
 
     mount_with: tuple[str, ...] = ()
+    only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -55,7 +55,7 @@ def modulefile(
         unload=request.arch.unload,
         prepend=(
             *construction.prepend,
-            *((("PATH", images),) if request.arch.deliver == "image" else ()),
+            *((("PATH", images),) if request.arch.deliver != "files" else ()),
             *library_path(request.arch),
         ),
         environ=(

@@ -56,7 +56,7 @@ def identity(request: Request, facts: Facts, python: Interpreter, draft: Draft) 
         "module environment": " ".join(
             f"{name}={shlex.quote(value)}" for name, value in loaded_environ(request, facts)
         ),
-        **({"deliver": " ".join(("image", *arch.deliver_with))} if arch.deliver == "image" else {}),
+        **({"deliver": " ".join((arch.deliver, *arch.deliver_with))} if arch.deliver != "files" else {}),
         **dict(library_path(arch)),
         **_gpu_parts(request, gpu_of(request, facts)),
         **draft.identity,

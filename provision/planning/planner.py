@@ -39,7 +39,9 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     prefix = str(layout.prefix(environment))
     construction = draft.construct(layout, environment, existing, json.dumps(decided, indent=1) + "\n")
     inspect = inspection(request, facts, python, construction, prefix)
-    pack = Pack(mount_with=request.arch.deliver_with) if request.arch.deliver == "image" else None
+    arch = request.arch
+    only = arch.deliver == "image-only"
+    pack = Pack(mount_with=arch.deliver_with, only=only) if arch.deliver != "files" else None
     deliver = str(layout.images(environment) / DELIVER) if pack else None
     proof = prove_operation(site, request.arch, stack, request.programs_folder, prefix, deliver)
     published = existing.pointers.get(environment.pointer)

@@ -57,7 +57,7 @@ def cpu_fault(request: Request, facts: Facts) -> Fault | None:
 def image_faults(request: Request) -> tuple[Fault, ...]:
     """Why no image can be made of this environment, although the arch wants one."""
     arch = request.arch
-    if arch.deliver != "image" or request.stack.backend == "venv":
+    if arch.deliver == "files" or request.stack.backend == "venv":
         return ()
     return (
         Fault(

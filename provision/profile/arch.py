@@ -18,7 +18,7 @@ from provision.profile.reader import Environ, Mark, Named, Reader
 from provision.profile.threads import Threads
 from provision.wording import count
 
-Deliver = Literal["files", "image"]
+Deliver = Literal["files", "image", "image-only"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +41,9 @@ class Arch:
     `launcher_only`: the site warns of all other launchers.
     `math` is the library with which TensorFlow must compute on its CPUs, or None if any is right.
     `gpus_reversed`: the last GPU is the nearest to the first cores, so ranks take GPUs from the end.
-    `deliver`: ranks read the files of an environment, or mount one image of it. `deliver_with` are the words of the site's own
-    program that mounts an image, before the program that it starts; without them `provision-deliver` mounts it.
+    `deliver`: ranks read the files of an environment, or mount one image of it, beside its files or in place of them.
+    `deliver_with` are the words of the site's own program that mounts an image, before the program that it starts; without them
+    `provision-deliver` mounts it.
     """
 
     name: str

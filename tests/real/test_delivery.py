@@ -14,13 +14,13 @@ from pathlib import Path
 
 import pytest
 
-from parts.tiny import TinySite, make_site
+from parts.images import prefix_of, site_with_image, temporary, without
+from parts.tiny import TinySite
 from parts.tiny_cluster import wait_for
 from parts.users import User, stranger
 
 pytestmark = pytest.mark.real
 
-PROGRAMS = ("mksquashfs", "squashfuse_ll", "unshare", "nsenter")
 # Where a process reads the environment from, and what else decides how it works.
 LOOK = """
 import json, os, sys
@@ -38,29 +38,10 @@ sys.stdin.read()
 
 
 @pytest.fixture(scope="module")
-def packed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[TinySite]:
-    """A site whose environment is built with an image; others can read it, and `/dev/fuse` is open as at a site."""
-    missing = [name for name in PROGRAMS if shutil.which(name) is None]
-    if missing or not Path("/dev/fuse").exists() or os.geteuid() != 0:
-        pytest.skip(f"needs root, /dev/fuse and {' '.join(missing or PROGRAMS)}")
-    mode = Path("/dev/fuse").stat().st_mode
-    folder = Path(subprocess.run(["mktemp", "-d"], capture_output=True, text=True, check=True).stdout.strip())
-    folder.chmod(0o755)
-    Path("/dev/fuse").chmod(0o666)
-    try:
-        site = make_site(folder / "site")
-        site.write_profile("one", site.root, 'deliver = "image"\n')
-        site.good("build", "--site", "one")
+def packed() -> Iterator[TinySite]:
+    """A site whose environment is built with an image beside its files."""
+    with site_with_image("image") as site:
         yield site
-    finally:
-        Path("/dev/fuse").chmod(mode)
-        shutil.rmtree(folder)
-
-
-def prefix_of(site: TinySite) -> Path:
-    """The prefix of the environment."""
-    (prefix,) = site.root.glob("envs/*/*/*")
-    return prefix
 
 
 class Process:
@@ -87,15 +68,6 @@ class Process:
     def end(self) -> str:
         """End it; what it said on stderr."""
         return self.running.communicate(timeout=30)[1]
-
-
-def temporary(site: TinySite) -> Path:
-    """The folder for temporary files of the node."""
-    folder = site.folder.parent / "tmp"
-    if not folder.exists():
-        folder.mkdir()
-        folder.chmod(0o1777)
-    return folder
 
 
 def is_clean(site: TinySite) -> bool:
@@ -263,18 +235,6 @@ def test_what_a_killed_job_left_is_removed_by_the_next_one(packed: TinySite) -> 
     assert again.seen == living.seen, "a job that runs keeps what it has"
     assert [process.end() for process in (living, again, next_job, other)] == [""] * 4
     wait_for("nothing to be left", lambda: is_clean(packed))
-
-
-def without(folder: Path, *names: str) -> str:
-    """A PATH with every program of this one but these."""
-    folder.mkdir()
-    for place in reversed(os.environ["PATH"].split(":")):
-        for path in Path(place).iterdir() if Path(place).is_dir() else ():
-            link = folder / path.name
-            if path.name not in names:
-                link.unlink(missing_ok=True)
-                link.symlink_to(path)
-    return str(folder)
 
 
 def test_without_fuse_the_image_is_unpacked_into_memory(packed: TinySite, tmp_path: Path) -> None:

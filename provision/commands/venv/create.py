@@ -16,6 +16,8 @@ from provision.machine.configuration import shipped
 from provision.machine.install import make_own_venv
 from provision.machine.install.kernels import kernels_folder
 from provision.machine.programs.shell import absolute, environ
+from provision.machine.root.image_only import described_images, is_image_only, start_in_image
+from provision.model.layout import DELIVER
 from provision.model.own_venv import refuse_folder
 from provision.model.quoting import bash
 from provision.profile.arch import Arch
@@ -32,9 +34,16 @@ def run(args: argparse.Namespace) -> Outcome:
         return _create_on_modules(args, folder, site, arch, name_for_venv(args.site, site))
     store = read_store(site)
     env = find_environment(store, _loaded() if args.on == "loaded" else args.on, args.arch, site=site)
-    record = store.record(env)
+    record, prefix = store.record(env), Path(store.layout.prefix(env))
+    if is_image_only(prefix):
+        raise ConfigError(
+            f"the packages of `{env}` are only in its image, which is not mounted here",
+            hint=f"`{bash('%s/%s provision venv create %s --on %s', str(store.layout.images(env)), DELIVER, folder, str(env))}`",
+        )
     beneath = beneath_of(site, store, env, args.site, retry="--on %s")
     packages = make_own_venv.create(Path(folder), beneath, environ())
+    if described_images(store, env).get("only"):
+        start_in_image(Path(folder), prefix)
     if (record and record.modules) or site.modules.name != "none":
         load = bash("module load %s", beneath.module)
     else:

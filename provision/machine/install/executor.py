@@ -206,7 +206,7 @@ class Executor:
                 self._inspect(run, operation)
             case Pack():
                 environ, env = self._environ(Command(argv=())), self.plan.environment
-                run.details.update(pack(self.store, env, operation.mount_with, environ, run.log, run.progress))
+                run.details.update(pack(self.store, env, operation, environ, run.log, run.progress))
             case WriteCandidate():
                 write_candidate(self.store, self.plan.environment, self.plan.modulefile, UNPROVED, UNPROVED)
                 self._describe()

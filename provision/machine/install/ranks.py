@@ -21,6 +21,7 @@ from provision.machine.network.data_files import choose_data
 from provision.machine.probes.loaded_modules import environment_after, unloaded
 from provision.machine.programs.failed_program import diagnose, failed_program
 from provision.machine.programs.run import Result, capture, stream
+from provision.machine.root.image_only import is_image_only
 from provision.machine.root.store import Store
 from provision.model.event import Event, Listener
 from provision.model.operation import Prove
@@ -123,7 +124,7 @@ class Ranks:
             date=time.strftime("%Y-%m-%d", time.gmtime()),
         )
         if verdict.passed and not result.code:
-            files = self._reads(proof, ())
+            files = None if is_image_only(Path(self.python).parent.parent) else self._reads(proof, ())
             image = (
                 self._reads(proof, ("env", f"SLURM_JOB_ID=lookups-{os.getpid()}", proof.deliver))
                 if proof.deliver

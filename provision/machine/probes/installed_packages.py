@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from provision.model.lock import normalized
+from provision.model.manifest import FILES
 from provision.model.progress import package_line
 
 # Both write INSTALLER (PEP 376) when all files of a package are in their place.
 FINISHED = "lib/python*/site-packages/*.dist-info/INSTALLER"
+IN_MANIFEST = r"\tlib/python[^/]+/site-packages/([^/]+\.dist-info)/INSTALLER$"
 
 
 def installed_packages(prefix: Path) -> frozenset[str]:
-    """The packages that are completely installed below this prefix, by the names of their folders."""
-    return frozenset(path.parent.name for path in prefix.glob(FINISHED))
+    """The packages that are completely installed below this prefix, by the names of their folders.
+
+    Those of an environment without files are in its manifest.
+    """
+    found = frozenset(path.parent.name for path in prefix.glob(FINISHED))
+    if not found:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            text = (prefix / ".provision" / FILES).read_text(encoding="utf-8")
+            return frozenset(re.findall(IN_MANIFEST, text, re.MULTILINE))
+    return found
 
 
 def installed_versions(prefix: Path) -> tuple[tuple[str, str], ...]:

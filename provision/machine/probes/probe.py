@@ -136,7 +136,7 @@ class Probes:
 
     def packer(self, environ: Mapping[str, str]) -> None:
         """Report if the program is missing that makes the image of an environment."""
-        if self.arch.deliver == "image" and shutil.which("mksquashfs", path=environ.get("PATH")) is None:
+        if self.arch.deliver != "files" and shutil.which("mksquashfs", path=environ.get("PATH")) is None:
             message = "there is no `mksquashfs` on this machine, which makes the image of an environment"
             where = f"`archs.{self.arch.name}.deliver` in `{self.site.origin}`"
             hint = f'install squashfs-tools, or set {where} to "files"'

@@ -20,6 +20,7 @@ from provision.machine.files.disk import exists, json_object, sha256_of, write_j
 from provision.machine.files.file_tree import digests, first_missing, is_read_only, links_out, status_of_files
 from provision.machine.probes.traces import measure_trace
 from provision.machine.rendering.render import template_sha256
+from provision.machine.root.image_only import described_images, is_image_only
 from provision.machine.root.store import Store
 from provision.machine.sharing.claims import utc_now
 from provision.model.check import Check, observed
@@ -35,6 +36,7 @@ REBUILD = "`provision build --rebuild` builds a second one beside it, proves the
 RECORD = "record.json"
 NEW = "it was not there when the environment passed its proof"
 MOST_TEXT = 256 << 20
+IN_PLACE_OF_FILES = tuple(f".provision/images/{name}" for name in ("environment.squashfs", IMAGES, DELIVER))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +98,8 @@ def _has_lost_records(store: Store, env: EnvironmentId) -> bool:
 def _why_broken(store: Store, env: EnvironmentId, head: ManifestHead | None) -> str | None:
     """Why an environment with a record is broken, as far as a few hundred looks, or the last examination, show it."""
     prefix = str(store.layout.prefix(env))
-    missing = first_missing(prefix, head.first) if head else None
+    first = IN_PLACE_OF_FILES if is_image_only(Path(prefix)) else head.first if head else ()
+    missing = first_missing(prefix, first)
     if missing:
         return f"{missing}: it is missing"
     python = f"{prefix}/bin/python"
@@ -155,7 +158,7 @@ def examine(store: Store, env: EnvironmentId, *, hashes: bool) -> Examination:
     elif head is None:
         notes.append("there is no manifest that this version can read: its files were not compared")
     else:
-        for name, reason in _differing(Path(folder), {**head.records, **_images(store, env, notes)}):
+        for name, reason in _differing(Path(folder), {**_images(store, env, notes), **head.records}):
             if name != RECORD or not found:
                 differs(name, reason)
         try:
@@ -175,7 +178,7 @@ def _images(store: Store, env: EnvironmentId, notes: list[str]) -> dict[str, str
     A program that another version of the tool wrote is whole: it is a note.
     """
     folder = store.layout.images(env)
-    described = store.shared.read_json(folder / IMAGES) or {}
+    described = described_images(store, env)
     files = {f"{folder.name}/{PurePosixPath(one['file']).name}": one["sha256"] for one in described.get("images", ())}
     program = described.get("program")
     if program:
@@ -202,6 +205,8 @@ def _files(store: Store, env: EnvironmentId, head: ManifestHead, *, hashes: bool
     text = store.shared.read(prefix / ".provision" / FILES, limit=MOST_TEXT)
     if text is None or hashlib.sha256(text).hexdigest() != head.digest:
         raise ValueError("it is missing" if text is None else "it is not the one that was written after the proof")
+    if is_image_only(prefix):
+        return  # they are in the image, whose hash is in the head
     expected, there = read_files(text.decode()), status_of_files(prefix, head.beside)
     changed = {path: NEW for path in there.keys() - expected.keys() if not is_bytecode_of(path, expected)}
     to_read = []

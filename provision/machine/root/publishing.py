@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from provision.errors import StoreError
 from provision.machine.rendering.render_modulefile import emit_modulefile, emit_modulerc
 from provision.machine.root.generations import Change
+from provision.machine.root.image_only import drop_files
 from provision.machine.root.sealing import read_description
 from provision.machine.root.store import Store
 from provision.model.generation import Generation
@@ -31,11 +32,13 @@ class Publisher:
     store: Store
 
     def publish(self, env: EnvironmentId, marks: Marks | None = None) -> Change:
-        """Let users who load the module of this environment get it.
+        """Let users who load the module of this environment get it; one that is kept as its image only loses its files before.
 
         Raises:
-            StoreError: it has no record, or the generation cannot be written.
+            StoreError: it has no record, its files cannot be removed, or the generation cannot be written.
         """
+        self._record(env)
+        drop_files(self.store, env)
         return self.store.generations.change(
             env.arch,
             lambda now: publish(now, env, marks or Marks()),

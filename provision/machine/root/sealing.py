@@ -21,6 +21,7 @@ from provision.machine.probes.installed_packages import installed_versions
 from provision.machine.probes.traces import traces_now
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.machine.root.bill_of_materials import write_bill
+from provision.machine.root.image_only import described_images
 from provision.machine.root.linking import link_equal_files
 from provision.machine.root.store import Store
 from provision.machine.sharing.claims import utc_now
@@ -61,7 +62,9 @@ def seal(
     record_text = json.dumps(record.to_dict(), indent=1) + "\n"
     record_digest = hashlib.sha256(record_text.encode()).hexdigest()
     with disk_errors(prefix):
-        hashes, linked = link_equal_files(store, env)
+        images = described_images(store, env)
+        images = images.get("images", []) if images.get("only") else []
+        hashes, linked = link_equal_files(store, env) if not images else ({}, 0)
         if linked:
             say(f"{linked / 1e6:,.0f} MB are files that other environments have too: linked, not copied")
         make_read_only(prefix)
@@ -76,11 +79,15 @@ def seal(
         write_candidate(store, env, module, record.proof, f"{record.proof}; not published")
         write_bill(record, records)
         head = ManifestHead(
-            files=len(own),
-            size=sum(entry.size for entry in own.values()),
+            files=len(images or own),
+            size=sum(image["size"] for image in images) or sum(entry.size for entry in own.values()),
             digest=hashlib.sha256(text.encode()).hexdigest(),
             first=(*first_of(own), *beside),
-            records={**hashes_of_records(records), "record.json": record_digest},
+            records={
+                **hashes_of_records(records),
+                **{f"images/{Path(image['file']).name}": image["sha256"] for image in images},
+                "record.json": record_digest,
+            },
             beside=beside,
         )
         write_json(records / HEAD, head.to_dict())

@@ -13,6 +13,7 @@ from provision.machine.programs.run import capture
 from provision.machine.programs.shell import environ
 from provision.machine.root.checking import glance
 from provision.machine.root.generations import ABOUT
+from provision.machine.root.image_only import is_image_only
 from provision.machine.root.store import Store
 from provision.model.check import Check, observed
 from provision.model.layout import KINDS, EnvironmentId
@@ -78,7 +79,10 @@ def _why_unusable(store: Store, environment: str) -> str | None:
 
 def _why_not_starting(store: Store, env: EnvironmentId, record: Record) -> str | None:
     """Why the Python of an environment does not start here; None if it does, or this machine cannot tell."""
-    python = f"{store.layout.prefix(env)}/bin/python"
+    prefix = Path(store.layout.prefix(env))
+    if is_image_only(prefix):
+        return None  # a node that cannot mount the image may still be none of those that it is for
+    python = f"{prefix}/bin/python"
     try:
         done = capture([python, "-I", "-c", f"print({STARTS!r})"], environ(), START_S)
     except ProvisionError as error:
