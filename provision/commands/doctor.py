@@ -275,7 +275,7 @@ def _index(target: Target, facts: Facts) -> list[Check]:
 
 
 def _provided(site: Site, arch: Arch) -> list[Check]:
-    """Check that the site's own TensorFlow modules can be loaded: jobs with `--runtime modules` do that after queueing."""
+    """Check that the site's own modules with a framework can be loaded: jobs with `--runtime modules` do that after queueing."""
     if not arch.provided or site.modules.name == "none":
         return []
     group, faults = f"arch {arch.name}", provided_faults(site, arch)

@@ -72,8 +72,13 @@ def _program(args: argparse.Namespace, site: Site) -> Outcome:
     program = absolute(args.what)
     if not is_file(program):
         raise ConfigError(f"there is no program `{args.what}`", hint=f"`ls {shlex.quote(posixpath.dirname(program))}`")
-    script = in_container(site, image=None, overlays=(), program=program)
     where = site.network.where_to_download or "a node with network"
+    if "container" not in site.runtimes:
+        raise ConfigError(
+            f"site `{site.name}` runs no containers, so there is no script to write",
+            hint=f"on {where}, load the environment of your job, then `python {shlex.quote(args.what)}`",
+        )
+    script = in_container(site, image=None, overlays=(), program=program)
     say(
         f"note: run the script on {where}, in the folder of your job; data with `data_dir='.'` and weights go where jobs look"
     )

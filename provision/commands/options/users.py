@@ -115,7 +115,7 @@ COMMANDS = (
         option(
             "--on ENVIRONMENT",
             "the environment to extend: name, fingerprint or module from `provision list`; or `loaded` (the module that this "
-            "shell has loaded); or `modules` (the site's own TensorFlow: `provided` of the arch)",
+            "shell has loaded); or `modules` (the site's own framework: `provided` of the arch)",
             required=True,
         ),
         option("--kernel", "also install `ipykernel` and a kernel, so that Jupyter starts notebooks in it"),
@@ -135,7 +135,7 @@ COMMANDS = (
         option(
             "WHERE",
             "an environment of `provision list`, a virtual environment of `provision venv create`, `modules` (the site's own "
-            "TensorFlow), or `container` (the site's container with its overlay)",
+            "framework), or `container` (the site's container with its overlay)",
         ),
         option("--name NAME", "name of the kernel in its folder (default: from the module or the folder)"),
         option("--display-name TEXT", "what Jupyter shows (default: the module and the site)"),
@@ -172,7 +172,7 @@ COMMANDS = (
         option("JOBID|DIR", "a job of yours, or a folder with the files of a run", to="summaries"),
         option(
             "--on ENVIRONMENT",
-            "a published environment with TensorBoard, or `modules`, the site's own TensorFlow (default: the loaded one, or "
+            "a published environment with TensorBoard, or `modules`, the site's own framework (default: the loaded one, or "
             "else one of the site, or else the modules)",
         ),
         option("--port PORT", "the port on this node (default: a free one)", read=int),

@@ -66,7 +66,8 @@ def beneath_modules(site: Site, arch: Arch, typed: str) -> tuple[Beneath, Provid
                 f"`{python.executable}` finds {len(python.packages)} packages, and none of "
                 + ", ".join(name for one in FRAMEWORKS.values() for name in one.distributions)
             ],
-            hint=f"`provision modules tensorflow --site {site.typed}` lists the site's modules with TensorFlow",
+            hint=" or ".join(f"`provision modules {name} --site {site.typed}`" for name in FRAMEWORKS)
+            + " lists the site's modules with one",
         )
     beneath = Beneath(
         environment=None,

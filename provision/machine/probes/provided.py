@@ -1,4 +1,4 @@
-"""What a site provides beside modules to build with: its own TensorFlow modules, and its container."""
+"""What a site provides beside modules to build with: its own modules with a framework, and its container."""
 
 from __future__ import annotations
 

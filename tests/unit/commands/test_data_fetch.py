@@ -278,4 +278,8 @@ def test_a_program_that_downloads_runs_in_the_container_in_the_folder_of_the_job
     assert done.returncode == 0, done.stderr
     assert (job / "cassava").read_text() == f"{job} True\n"
     assert main(["data", "fetch", str(program.with_name("none.py")), "--site", greene]) == 2
+    capsys.readouterr()
+    monkeypatch.chdir(program.parent)
+    assert main(["data", "fetch", program.name, "--site", "alcf-polaris"]) == 2
+    words("data", capsys.readouterr().err)
     assert main(["data", "fetch", "mnist", "--data-dir", ".", "--site", greene]) == 2
