@@ -62,10 +62,11 @@ def run(args: argparse.Namespace) -> Outcome:
         "program": quoted((script.python, *options)),
     }
     if args.only_print:
+        arch = bash(" --arch %s", args.arch) if args.arch else ""
         start = bash(
             "provision tensorboard %s --site %s --on %s --port %s", args.summaries, args.site, environment, str(port)
         )
-        return Outcome(text="\n".join((*lines, "", "To start it on this node:", f"  {start}")), result=result)
+        return Outcome(text="\n".join((*lines, "", "To start it on this node:", f"  {start}{arch}")), result=result)
     say("\n".join((*lines, "It stops with Ctrl-C.", "")))
     text = render_environment_script(script, command=command_line(args), again="name another one with `--on`")
     code = serve(("bash", "-c", text, "bash", *options), environ())

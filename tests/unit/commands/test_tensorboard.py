@@ -63,8 +63,9 @@ def test_the_folder_of_a_job_and_the_tunnel_are_printed(
     assert result["environment"] == str(ENVIRONMENT)
     node = socket.gethostname()
     assert result["tunnel"] == f"ssh -N -L 6006:127.0.0.1:16006 -J ada@login.example.org ada@{node}"
-    assert call("tensorboard", "4712", "--print") == 0
+    assert call("tensorboard", "4712", "--print", "--arch", "knl") == 0
     printed = capsys.readouterr().out
+    assert printed.endswith(" --arch knl\n")
     assert f"folder       {tmp_path}/runs/4712.server\n" in printed
     (note,) = [line for line in printed.splitlines() if f"user of {node} " in line]
     words("tensorboard", note.replace(node, "NODE"))

@@ -135,6 +135,28 @@ def test_shifter_gets_the_name_of_the_image(shellcheck: str, tmp_path: Path) -> 
     subprocess.run([shellcheck, "--shell=bash", str(tmp_path / "job.sh")], check=True)
 
 
+@pytest.mark.parametrize("has", [True, False])
+def test_a_job_of_mpi_stops_before_its_ranks_if_mpi4py_is_missing(tmp_path: Path, *, has: bool, words: Words) -> None:
+    (tmp_path / "python").write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    (tmp_path / "srun").write_text("#!/bin/sh\necho ranks\n")
+    for name in ("python", "srun"):
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "train.py").write_text("print(1)\n")
+    (tmp_path / "modules").mkdir()
+    if has:
+        (tmp_path / "modules/mpi4py.py").touch()
+    text = f"{MODULE}{render_user_job(job('sigma2-saga', 'normal', 'mpi', script=str(tmp_path / 'train.py')))}"
+    environ = {
+        "PATH": f"{tmp_path}:{os.environ['PATH']}",
+        "PYTHONPATH": str(tmp_path / "modules"),
+        "USERWORK": str(tmp_path),
+    }
+    done = subprocess.run(["bash", "-c", text], capture_output=True, text=True, check=False, env=environ, cwd=tmp_path)
+    assert (done.returncode, "ranks" in done.stdout) == ((0, True) if has else (2, False)), done.stderr
+    if not has:
+        words("job", errors_of(done.stderr))
+
+
 @pytest.mark.parametrize("kind", ["single", "horovod"])
 def test_a_script_runs_to_its_launcher_on_this_machine(kind: StrategyName, tmp_path: Path, words: Words) -> None:
     """The whole script by bash, with stand-ins for `module`, `srun` and `python` that say what they were given."""

@@ -90,6 +90,10 @@ cuda_home="/soft/compilers/cudatoolkit/cuda-12.9.1"
 [ -n "$cuda_home" ] || stop "the modules do not set the folder of CUDA"
 export XLA_FLAGS="--xla_gpu_cuda_data_dir=$cuda_home"
 
+# If it is missing, the only line about it may be lost when the launcher ends the other ranks.
+python -c 'import importlib.util as find; raise SystemExit(not find.find_spec("mpi4py"))' ||
+  stop "there is no mpi4py; load a module that has it, or install it with the MPI of the site"
+
 # `-m mpi4py` ends all ranks when one fails; without it the others would wait until the time of the job is over.
 # The last GPU is the nearest to the first cores, so ranks take GPUs from the end.
 # shellcheck disable=SC2016 # the ranks expand the variables

@@ -88,6 +88,10 @@ export OMP_NUM_THREADS=1
 export NUM_INTER_THREADS=1
 export NUM_INTRA_THREADS=1
 
+# If it is missing, the only line about it may be lost when the launcher ends the other ranks.
+python -c 'import importlib.util as find; raise SystemExit(not find.find_spec("mpi4py"))' ||
+  stop "there is no mpi4py; load a module that has it, or install it with the MPI of the site"
+
 # `-m mpi4py` ends all ranks when one fails; without it the others would wait until the time of the job is over.
 srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --kill-on-bad-exit=1 --cpus-per-task=1 \
   python -u -m mpi4py "$script"
