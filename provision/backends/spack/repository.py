@@ -84,12 +84,15 @@ class Sources:
         return "-with-".join(name.removesuffix(".txt") for name in self.locks)
 
     @property
+    def version(self) -> str:
+        """The version of the framework's package: Spack refuses the `+` of `2.14.1+cpu`."""
+        return self.framework.version.replace("+", "-")
+
+    @property
     def root_specs(self) -> tuple[str, ...]:
         """The packages that the environment is made for: what is compiled, or else the framework."""
         pins = (*((self.horovod,) if self.horovod else ()), *self.compiled)
-        return tuple(f"py-{pin.name}@{pin.version}" for pin in pins) or (
-            f"{self.interface.spack}@{self.framework.version}",
-        )
+        return tuple(f"py-{pin.name}@{pin.version}" for pin in pins) or (f"{self.interface.spack}@{self.version}",)
 
     @property
     def built(self) -> dict[str, tuple[str, ...]]:
@@ -198,7 +201,7 @@ def _framework(environments: Sequence[Sources]) -> str:
         name=_class_of(interface.spack),
         title=interface.title,
         homepage=interface.homepage,
-        versions=_sorted(f'    version("{sources.framework.version}")\n' for sources in environments),
+        versions=_sorted(f'    version("{sources.version}")\n' for sources in environments),
         default=max(by_lock),
         values="".join(f'            "{lock}",\n' for lock in sorted(by_lock)),
         locks="".join(_lock(lock, sources) for lock, sources in sorted(by_lock.items())),
@@ -209,7 +212,7 @@ def _framework(environments: Sequence[Sources]) -> str:
 
 def _lock(name: str, sources: Sources) -> str:
     files = "".join(f'            "{name}": "{lock.sha256}",\n' for name, lock in sources.locks.items())
-    return LOCK.format(lock=name, version=sources.framework.version, minor=sources.minor, files=files)
+    return LOCK.format(lock=name, version=sources.version, minor=sources.minor, files=files)
 
 
 def _with_wrapper(name: str, compiled: Sequence[Sources]) -> str:

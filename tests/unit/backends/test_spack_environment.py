@@ -387,6 +387,16 @@ def test_the_wheels_of_pytorch_are_a_package_beside_those_of_tensorflow(site: Si
     assert re.findall(r"    ([a-z-]+):.*\n      buildable: false\n", text) == ["python", "gcc"]
 
 
+def test_the_label_of_a_version_is_written_as_spack_allows_it() -> None:
+    """Spack stops at `Bad characters in version string: 2.14.1+cpu`."""
+    request, site = torch_request("pytorch-2.14.1-cpu", slurm_site()), slurm_site()
+    shown = shown_here(request, facts(site))
+    assert shown.sources
+    package = repository_files([shown.sources])["packages/py_torch/package.py"]
+    assert re.findall(r'version\("(.*)"\)|requires\("@(.*)"\)', package) == [("2.14.1-cpu", ""), ("", "2.14.1-cpu")]
+    assert "  specs:\n  - py-torch@2.14.1-cpu\n" in yaml_of(shown)
+
+
 def test_horovod_for_pytorch_is_refused(words: Words) -> None:
     site = slurm_site()
     request = torch_request("pytorch-2.14.1-horovod", site)
