@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 
 from provision.errors import ConfigError
 from provision.jobs.scheduler_request import batch_for
-from provision.knowledge.frameworks import framework_module
+from provision.knowledge.frameworks import framework_module, image_framework
 from provision.knowledge.frameworks.interface import FrameworkInterface
+from provision.knowledge.frameworks.pytorch import PYTORCH
+from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.knowledge.versions import release
 from provision.launch.available_modules import without_horovod
 from provision.launch.rank_threads import INTER, INTRA, OMP, cpus_of_rank, job_environ, parts_of_node
@@ -200,6 +202,20 @@ def _runtime(job: UserJob) -> Runtime:
     return job.runtime or (usable or job.site.runtimes)[0]
 
 
+def interface_of(job: UserJob, runtime: Runtime) -> FrameworkInterface:
+    """The framework whose variables the job sets: that of the kind of job, of the stack or of a name; else TensorFlow."""
+    if job.kind == "ddp":
+        return PYTORCH
+    if runtime == "venv" and job.framework:
+        return job.framework.interface
+    if runtime == "container":
+        found = image_framework(job.image or (job.site.container.image if job.site.container else ""))
+    else:
+        module = framework_module((job.module,) if runtime == "venv" else job.provided)
+        found = module[0] if module else None
+    return found or TENSORFLOW
+
+
 def unstaged(job: UserJob, shape: Shape) -> str | None:
     """The advice to use the burst buffer, if the job has so many nodes that its site recommends it and the job does not."""
     files = job.site.files
@@ -240,10 +256,10 @@ def _threads(job: UserJob, shape: Shape) -> tuple[tuple[str, str], ...]:
     threads = dict(job_environ(nodes, parts, shape.ranks_per_node))
     if job.intra and OMP in threads and nodes.threads.owner == "job":
         threads[OMP] = str(job.intra)
-    ours = job.framework if _runtime(job) == "venv" else None
+    of_others = interface_of(job, _runtime(job)) is not TENSORFLOW  # the pools are TensorFlow's
     for name, pool in ((INTER, job.inter), (INTRA, job.intra)):
-        if job.kind == "ddp" or (ours and ours.name != "tensorflow"):
-            threads.pop(name, None)  # of TensorFlow
+        if of_others:
+            threads.pop(name, None)
         elif pool is not None:
             threads[name] = str(pool)
     return tuple(threads.items())

@@ -11,8 +11,10 @@ from dataclasses import dataclass, replace
 
 from provision.errors import ConfigError
 from provision.jobs.script import forget_line, header, meanings, module_lines, provided_lines
-from provision.jobs.user_job import Decision, UserJob, decide, unstaged
+from provision.jobs.user_job import Decision, UserJob, decide, interface_of, unstaged
 from provision.jobs.user_job_checks import refuse_user_job
+from provision.knowledge.frameworks.interface import FrameworkInterface
+from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.launch.launchers import RANK_VARIABLES, launch_argv, node_argv
 from provision.launch.rank_threads import OMP, module_environ
 from provision.model.batch import Batch
@@ -75,6 +77,8 @@ class Script:
     launch: Code
     inside: Code | None = None
     """The command that runs one process in the container, up to the program; None without a container."""
+    interface: FrameworkInterface
+    """The framework whose variables the job sets."""
     framework: tuple[str, str] | None = None
     """The name and version of the framework, as far as the stack or the name of a module gives them."""
     container: Container | None = None
@@ -113,7 +117,8 @@ def make_script(job: UserJob) -> Script:
     home = re.match(r"\$\{?(\w+)", job.script, re.ASCII)
     container = container_of_job(job) if runtime == "container" else None
     image = job.image or (container.image if container else None)
-    finds_cuda = runtime == "container" or job.kind == "ddp"
+    interface = interface_of(job, runtime)
+    finds_cuda = runtime == "container" or interface.cuda_folder is None
     cuda = job.arch.gpu.cuda_home if job.arch.gpu and shape.gpus_per_node and not finds_cuda else None
     if cuda is not None and not SHELL_PATH.fullmatch(cuda):
         raise ConfigError(
@@ -138,6 +143,7 @@ def make_script(job: UserJob) -> Script:
         activate=job.activate if runtime == "venv" and job.site.modules.name == "none" else None,
         launch=_launch(decision, _rank_variables(decision, exports, sets_xla_flags=cuda is not None)),
         inside=_inside(job, container) if container else None,
+        interface=interface,
         framework=(found[0].name, ".".join(map(str, found[2]))) if (found := decision.framework) else None,
         container=container,
         image=image,
@@ -322,7 +328,10 @@ def _rank_variables(
         (job.kind in PLUGINS, ("PYTHONPATH",)),
         (sets_xla_flags, ("XLA_FLAGS",)),
         (bool(job.arch.library_path) and decision.runtime != "container", ("LD_LIBRARY_PATH",)),
-        (bool(files.scratch) and job.kind != "ddp", ("TFDS_DATA_DIR", "TFHUB_CACHE_DIR")),
+        (
+            bool(files.scratch) and interface_of(job, decision.runtime) is TENSORFLOW,
+            ("TFDS_DATA_DIR", "TFHUB_CACHE_DIR"),
+        ),
         (bool(files.temporary), ("TMPDIR",)),
         (job.kind == "mirrored", ("PROVISION_REPLICAS",)),
         (job.kind == "ddp", ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE")),

@@ -100,6 +100,22 @@ def test_a_users_script_on_the_plug_in_gets_no_arguments_of_the_example() -> Non
     assert "BASEDIR" not in text
 
 
+@pytest.mark.parametrize("kind", ["single", "mpi"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"runtime": "venv", "module": "pytorch/2.7.1"},
+        {"runtime": "modules", "site_modules": ("PyTorch/2.1.2-foss-2022b-CUDA-11.7.0",)},
+        {"runtime": "container", "image": PYTORCH.image},
+    ],
+    ids=lambda options: options["runtime"],
+)
+def test_a_job_of_pytorch_has_nothing_of_tensorflow(kind: StrategyName, options: dict[str, Any]) -> None:
+    text = render_user_job(job("sigma2-saga", "accel", kind, **options))
+    assert not re.findall(r"(?i)tensorflow|\bTF|XLA|NUM_INT", text), text
+    assert "# Variables that PyTorch and its libraries read.\n" in text
+
+
 @pytest.mark.parametrize("script", [EXAMPLE, None])
 def test_the_plug_in_job_stops_if_the_modules_were_removed(script: str | None, tmp_path: Path, words: Words) -> None:
     """By bash, with a stand-in for `module`: first the modulefile is missing, then what it should have set."""
@@ -459,7 +475,7 @@ def test_a_job_stops_if_slurm_gives_no_address_of_its_first_node() -> None:
         assert subprocess.run(["bash", "-c", f"{shell}\n{lines}\n:"], check=False).returncode == code
 
 
-@pytest.mark.parametrize("kind", ["single", "horovod", "mpi"])
+@pytest.mark.parametrize("kind", ["single", "mpi"])
 def test_a_job_of_pytorch_sets_no_pools_of_tensorflow(kind: StrategyName) -> None:
     torch = Framework(name="pytorch", package="torch", version="2.7.1")
     threads = dict(decide(job("sigma2-saga", "normal", kind, runtime="venv", framework=torch)).threads)
