@@ -111,7 +111,7 @@ class {name}(Package):
         options = ("--require-hashes", "--no-deps", "--no-compile", "--no-input", "--disable-pip-version-check")
         python(pip, "install", *options, *source, "-r", requirements)
         # Without bytecode every rank compiles at every start, and cannot keep the result.
-        python("-m", "compileall", "-q", "-j", str(make_jobs), join_path(prefix, "lib"))
+        python("-m", "compileall", "-q", {other_python}"-j", str(make_jobs), join_path(prefix, "lib"))
 
     def compile(self, package, tools, environ):
         """Install a package from its source, compiled in this environment with the tools of a lock and these variables."""

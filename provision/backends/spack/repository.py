@@ -201,6 +201,7 @@ def _framework(environments: Sequence[Sources]) -> str:
         name=_class_of(interface.spack),
         title=interface.title,
         homepage=interface.homepage,
+        other_python=f'"-x", r"{interface.other_python}", ' if interface.other_python else "",
         versions=_sorted(f'    version("{sources.version}")\n' for sources in environments),
         default=max(by_lock),
         values="".join(f'            "{lock}",\n' for lock in sorted(by_lock)),

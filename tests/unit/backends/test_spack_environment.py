@@ -378,6 +378,7 @@ def test_the_wheels_of_pytorch_are_a_package_beside_those_of_tensorflow(site: Si
     files = repository_files(both)
     assert {"py_tensorflow", "py_torch"} <= {path.split("/")[1] for path in files if path.startswith("packages/")}
     assert 'class PyTorch(Package):\n    """PyTorch with all' in files["packages/py_torch/package.py"]
+    assert '"compileall", "-q", "-x", r"/py312_intrinsics\\.py$", "-j"' in files["packages/py_torch/package.py"]
     assert "pytorch" not in files["packages/py_tensorflow/package.py"]
     text = yaml_of(shown)
     assert "  specs:\n  - py-torch@2.14.1\n" in text
