@@ -30,6 +30,13 @@ class Command:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Together:
+    """Run programs at the same time, each with the name of its log; the first has that of the step. One that fails stops all."""
+
+    commands: tuple[tuple[str, Command], ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteFile:
     """Write a file atomically."""
 
@@ -273,6 +280,7 @@ class Publish:
 
 Operation = (
     Command
+    | Together
     | WriteFile
     | Remove
     | FetchSource

@@ -15,7 +15,7 @@ from provision.model.modulefile import Modulefile
 from provision.model.operation import Operation, Prove
 
 Action = Literal["create", "reuse", "keep"]
-# The only steps that may download, whatever the backend; the step that compiles a package other than Horovod is `compile-NAME`.
+# The only steps that may download, whatever the backend.
 DOWNLOADING = ("install", "compile")
 
 
@@ -65,9 +65,7 @@ class Plan:
     @property
     def asks_network(self) -> bool:
         """Whether a step to do downloads packages."""
-        downloads = [
-            step for step in self.steps if step.name.partition("-")[0] in DOWNLOADING and step.action == "create"
-        ]
+        downloads = [step for step in self.steps if step.name in DOWNLOADING and step.action == "create"]
         return bool(self.not_fetched and downloads)
 
     def to_dict(self) -> dict[str, Any]:

@@ -6,7 +6,16 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from provision.model.estimate import expected_total
-from provision.model.operation import Command, FetchSource, Inspect, InstallWheel, Operation, PatchFile, Unpack
+from provision.model.operation import (
+    Command,
+    FetchSource,
+    Inspect,
+    InstallWheel,
+    Operation,
+    PatchFile,
+    Together,
+    Unpack,
+)
 from provision.model.plan import Action, Plan, Step
 from provision.wording import about, count
 
@@ -54,8 +63,7 @@ def sum_of(plan: Plan, expected: Mapping[str, float]) -> str:
     names = [step.name for step in plan.steps if step.action == "create"]
     total = len(plan.steps)
     words = [count(total, "step") if len(names) == total else f"{len(names)} of {total} steps to do"]
-    compiles = sum(name.partition("-")[0] == "compile" for name in names)
-    words += [f"{compiles} to compile"] if compiles else []
+    words += ["1 to compile"] if "compile" in names else []
     seconds = expected_total(names, expected)
     return ", ".join([*words, *([about(seconds)] if seconds else [])])
 
@@ -66,7 +74,7 @@ def _details(step: Step, *, verbose: bool, commands: bool) -> list[str]:
     return [
         *([f"why: {step.reason}"] if verbose else []),
         *_patches(patches, verbose=verbose),
-        *(_command(operation) for operation in (step.operations if commands else ())),
+        *(line for operation in (step.operations if commands else ()) for line in _commands(operation)),
     ]
 
 
@@ -76,9 +84,11 @@ def _patches(patches: Sequence[PatchFile], *, verbose: bool) -> list[str]:
     return [f"{count(len(patches), 'patch', 'patches')}; --verbose lists them"]
 
 
-def _command(operation: Operation) -> str:
+def _commands(operation: Operation) -> list[str]:
     """What an operation runs, as a shell would have it; an operation without a program as a comment."""
     match operation:
+        case Together():
+            return [line for _, command in operation.commands for line in _commands(command)]
         case Command():
             command = operation
         case FetchSource():
@@ -86,6 +96,6 @@ def _command(operation: Operation) -> str:
         case Inspect() | InstallWheel():
             command = operation.command
         case _:
-            return f"# {type(operation).__name__} {getattr(operation, 'path', '')}".rstrip()
+            return [f"# {type(operation).__name__} {getattr(operation, 'path', '')}".rstrip()]
     variables = [f"{name}={shlex.quote(value)}" for name, value in command.environ]
-    return f"$ {' '.join((*variables, shlex.join(command.argv)))}"
+    return [f"$ {' '.join((*variables, shlex.join(command.argv)))}"]

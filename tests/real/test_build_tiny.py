@@ -135,6 +135,68 @@ def test_a_compile_error_shows_the_telling_lines_and_the_log(site: TinySite, tmp
     assert "no such luck" in log.read_text()
 
 
+def put_compilers(site: TinySite, folder: Path, **first: str) -> None:
+    """The site compiles with programs that do this in bash at a file of Horovod (`cxx`) and at that of mpi4py (`cc`)."""
+    lines = ["[archs.native.compiler]"]
+    for name, real, source in (("cxx", "g++", "sums.cc"), ("cc", "gcc", "MPI.c")):
+        program = folder / real
+        waits = f'case "$*" in *{source}*) {first[name]};; esac'
+        program.write_text(f'#!/bin/bash\n{waits}\nexec {shutil.which(real)} "$@"\n')
+        program.chmod(0o755)
+        lines.append(f'{name} = "{program}"')
+    site.write_profile("one", site.root, "\n".join([*lines, ""]))
+
+
+@pytest.fixture
+def compiling(site: TinySite, tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """A build of which two compilers run, for Horovod and for mpi4py, as long as there is a file `hold`."""
+    (tmp_path / "hold").touch()
+    wait = f"touch {tmp_path}/$(basename $0).waits; while [ -e {tmp_path}/hold ]; do sleep 0.05; done"
+    put_compilers(site, tmp_path, cxx=wait, cc=wait)
+    process = start(site, tmp_path / "said")
+    try:
+        wait_for("both compilers", lambda: all((tmp_path / f"{name}.waits").exists() for name in ("gcc", "g++")))
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def processes_of(site: TinySite) -> str:
+    """The processes that builds below the root started."""
+    return subprocess.run(["pgrep", "-f", str(site.root)], capture_output=True, text=True, check=False).stdout
+
+
+def test_ctrl_c_while_two_packages_are_compiled_ends_both(site: TinySite, compiling: subprocess.Popen[str]) -> None:
+    compiling.send_signal(signal.SIGINT)
+    assert compiling.wait(timeout=60) == 130
+    assert processes_of(site) == ""
+
+
+def test_a_build_that_was_killed_while_two_packages_were_compiled_goes_on(
+    site: TinySite, compiling: subprocess.Popen[str], tmp_path: Path
+) -> None:
+    compiling.kill()
+    compiling.wait()
+    (tmp_path / "hold").unlink()
+    said = site.good("build", "--site", "one").stderr
+    assert "compile: done" in said and "install: done" not in said
+    assert processes_of(site) == ""
+
+
+def test_the_failure_of_one_of_two_compilations_names_that_one_and_ends_the_other(
+    site: TinySite, tmp_path: Path
+) -> None:
+    put_compilers(site, tmp_path, cxx="sleep 300", cc='echo "MPI.c:9:1: error: no such luck" >&2; exit 1')
+    done = site.run("build", "--site", "one")
+    assert done.returncode == 1
+    assert "step `compile-mpi4py` failed" in done.stderr and "MPI.c:9:1: error: no such luck" in done.stderr
+    assert "compile-mpi4py.log" in done.stderr
+    assert processes_of(site) == ""
+    (environment,) = (str(path.relative_to(site.root / "envs")) for path in site.root.glob("envs/*/*/*"))
+    assert "no such luck" in site.run("explain", environment, "--site", "one").stdout
+
+
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 100 MB."""

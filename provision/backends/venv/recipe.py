@@ -5,7 +5,7 @@ Steps have a strict order: Horovod is compiled against the framework that is rea
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import PurePosixPath
@@ -27,6 +27,7 @@ from provision.model.operation import (
     PatchFile,
     PlaceData,
     Remove,
+    Together,
     Unpack,
     WriteFile,
 )
@@ -120,94 +121,118 @@ def rows(recipe: Recipe, wheels: Collection[str], plan_text: str) -> tuple[Row, 
             reason="otherwise every rank compiles at every start",
             operations=(compile_bytecode(recipe), *(() if builds else (MakeReadable(path=prefix),))),
         ),
-        *(row for build in builds for row in _compiled_rows(recipe, build, wheels)),
+        *_compiled_rows(recipe, wheels),
     )
 
 
-def _compiled_rows(recipe: Recipe, build: Build, wheels: Collection[str]) -> tuple[Row, ...]:
-    """A wheel compiled, unless it is cached (the cache outlives every prefix), and installed, which can be repeated."""
-    key = build.key
-    cached = f"wheels/{key} was compiled from the same source with the same flags" if key in wheels else None
+def _compiled_rows(recipe: Recipe, wheels: Collection[str]) -> tuple[Row, ...]:
+    """Wheels compiled, unless they are cached (the cache outlives every prefix), and installed, which can be repeated."""
+    if not recipe.builds:
+        return ()
+    missing = tuple(build for build in recipe.builds if build.key not in wheels)
+    keys = [f"wheels/{build.key}" for build in recipe.builds]
+    cached = f"{_and(keys)} {'were' if keys[1:] else 'was'} compiled from the same source with the same flags"
     return (
         Row(
-            name="compile" if build.name == "horovod" else f"compile-{build.name}",
-            title=f"{build.title} {build.version} from source",
-            reason=f"no wheel {key} yet",
-            operations=() if cached else compile_wheel(recipe, build),
-            receipt=build.name,
+            name="compile",
+            title=f"{_and([f'{build.title} {build.version}' for build in missing or recipe.builds])} from source",
+            reason=f"no wheel {_and([build.key for build in missing])} yet",
+            operations=compile_wheels(recipe, missing) if missing else (),
+            receipt=recipe.builds[-1].name,
             kept="installed",
-            reuse=cached,
+            reuse=None if missing else cached,
         ),
-        Row(
-            name=build.name,
-            title=f"{build.title} into the environment",
-            reason=f"wheels/{key}",
-            operations=(
-                InstallWheel(key=key, command=Command(argv=recipe.installer.wheel_argv(recipe.prefix_python))),
-                compile_bytecode(recipe, build.name),
-                MakeReadable(path=str(recipe.prefix)),
-            ),
+        *(
+            Row(
+                name=build.name,
+                title=f"{build.title} into the environment",
+                reason=f"wheels/{build.key}",
+                operations=(
+                    InstallWheel(
+                        key=build.key, command=Command(argv=recipe.installer.wheel_argv(recipe.prefix_python))
+                    ),
+                    compile_bytecode(recipe, build.name),
+                    MakeReadable(path=str(recipe.prefix)),
+                ),
+            )
+            for build in recipe.builds
         ),
     )
 
 
-def compile_wheel(recipe: Recipe, build: Build) -> tuple[Operation, ...]:
-    """A package from its source, in a separate folder, into the cache of wheels."""
-    folder = recipe.layout.build(recipe.environment)
-    tools, site, name = folder / "tools", recipe.request.site, build.name
-    requirements, source = folder / f"{name}.txt", recipe.layout.sources / source_name(build.source)
-    pip = (recipe.prefix_python, "-m", "pip")
-    in_prefix = "/" not in build.wrapper
-    kit = build.kit(folder, str(recipe.prefix / "bin" / build.wrapper) if in_prefix else build.wrapper)
-    environ = {
-        **kit.environ,
-        # If MAKEFLAGS is set, Horovod's setup.py leaves the number of jobs to CMake, and CMake reads the second.
-        "MAKEFLAGS": f"-j{recipe.facts.cores}",
-        "CMAKE_BUILD_PARALLEL_LEVEL": str(recipe.facts.cores),
-        "TMPDIR": str(folder / "tmp"),
-    }
-    return (
+def _and(words: Sequence[str]) -> str:
+    return " and ".join(words)
+
+
+def compile_wheels(recipe: Recipe, builds: Sequence[Build]) -> tuple[Operation, ...]:
+    """Packages from their sources, in a separate folder, into the cache of wheels.
+
+    They are compiled at the same time: one core is idle while CMake looks at the machine, while Cython works, and at the end.
+    """
+    folder, pip = recipe.layout.build(recipe.environment), (recipe.prefix_python, "-m", "pip")
+    tools, launcher = folder / "tools", recipe.request.site.launcher_to_node(recipe.request.arch)
+    operations: list[Operation] = [
         Remove(path=str(folder)),
-        WriteFile(path=str(requirements), text=build.source.text),
-        WriteFile(path=str(folder / "build.txt"), text=build.tools.without(name)),
-        *(WriteFile(path=str(folder / file), text=text) for file, text in kit.files.items()),
-        *(WriteFile(path=str(folder / file), text=text, executable=True) for file, text in kit.programs.items()),
+        WriteFile(path=str(folder / "build.txt"), text=builds[0].tools.without(*(build.name for build in builds))),
         WriteFile(
             path=str(folder / "tmp" / "README"), text="pip and the compilers write temporary files to this folder\n"
         ),
-        FetchSource(
-            path=str(source),
-            hashes=build.source.hashes,
-            folder=str(folder / "source"),
-            download=Command(
-                argv=(
-                    *(*pip, "download", "--no-deps", "--no-binary", name, "--no-build-isolation", "--no-input"),
-                    *("--require-hashes", "--dest", str(folder / "source"), "-r", str(requirements)),
-                ),
-            ),
-        ),
         Command(argv=recipe.installer.environment_argv(str(tools), pip=False)),
         Command(argv=recipe.installer.lock_argv(str(tools / "bin" / "python"), str(folder / "build.txt"))),
-        Unpack(
-            path=str(source),
-            folder=str(folder / name),
-            patches=tuple(
-                PatchFile(name=patch.name, subject=patch.subject, text=patch.text) for patch in build.patches
+    ]
+    commands = []
+    for build in builds:
+        name, wrapper, in_prefix = build.name, build.wrapper, "/" not in build.wrapper
+        requirements, source = folder / f"{name}.txt", recipe.layout.sources / source_name(build.source)
+        kit = build.kit(folder, str(recipe.prefix / "bin" / wrapper) if in_prefix else wrapper)
+        operations += (
+            WriteFile(path=str(requirements), text=build.source.text),
+            *(WriteFile(path=str(folder / file), text=text) for file, text in kit.files.items()),
+            *(WriteFile(path=str(folder / file), text=text, executable=True) for file, text in kit.programs.items()),
+            FetchSource(
+                path=str(source),
+                hashes=build.source.hashes,
+                folder=str(folder / "source"),
+                download=Command(
+                    argv=(
+                        *(*pip, "download", "--no-deps", "--no-binary", name, "--no-build-isolation", "--no-input"),
+                        *("--require-hashes", "--dest", str(folder / "source"), "-r", str(requirements)),
+                    ),
+                ),
             ),
-        ),
-        Command(
-            argv=(
-                *(*pip, "wheel", "--verbose", "--no-deps", "--no-build-isolation", "--no-cache-dir", "--no-index"),
-                *("--wheel-dir", str(folder / "wheel"), str(folder / name)),
+            Unpack(
+                path=str(source),
+                folder=str(folder / name),
+                patches=tuple(
+                    PatchFile(name=patch.name, subject=patch.subject, text=patch.text) for patch in build.patches
+                ),
             ),
-            path=(str(tools / "bin"), str(recipe.prefix / "bin")),
-            environ=tuple(sorted(environ.items())),
-            # It may import the framework, and compiles for the arch: on a node of it, if the job's script runs on another.
-            launcher=site.launcher_to_node(recipe.request.arch),
-        ),
-        KeepWheel(folder=str(folder / "wheel"), key=build.key, abi=build.abi),
-        Remove(path=str(folder)),
-    )
+        )
+        environ = {
+            **kit.environ,
+            # If MAKEFLAGS is set, Horovod's setup.py leaves the number of jobs to CMake, and CMake reads the second.
+            "MAKEFLAGS": f"-j{recipe.facts.cores}",
+            "CMAKE_BUILD_PARALLEL_LEVEL": str(recipe.facts.cores),
+            "TMPDIR": str(folder / "tmp"),
+        }
+        commands.append(
+            Command(
+                argv=(
+                    *(*pip, "wheel", "--verbose", "--no-deps", "--no-build-isolation", "--no-cache-dir", "--no-index"),
+                    *("--wheel-dir", str(folder / "wheel" / name), str(folder / name)),
+                ),
+                path=(str(tools / "bin"), str(recipe.prefix / "bin")),
+                environ=tuple(sorted(environ.items())),
+                # It may import the framework, and compiles for the arch: on a node of it, if the job's script runs on another.
+                launcher=launcher,
+            )
+        )
+    # A launcher may refuse a second program on a node where one runs, as aprun does.
+    alone = launcher is not None or len(commands) == 1
+    names = ("compile", *(f"compile-{build.name}" for build in builds[1:]))
+    together = commands if alone else [Together(commands=tuple(zip(names, commands, strict=True)))]
+    kept = (KeepWheel(folder=str(folder / "wheel" / build.name), key=build.key, abi=build.abi) for build in builds)
+    return (*operations, *together, *kept, Remove(path=str(folder)))
 
 
 def compile_bytecode(recipe: Recipe, package: str = "") -> Command:

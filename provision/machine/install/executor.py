@@ -7,8 +7,10 @@ import json
 import os
 import re
 import socket
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -54,6 +56,7 @@ from provision.model.operation import (
     Remove,
     RunSpack,
     Seal,
+    Together,
     TryMpi,
     Unpack,
     WriteCandidate,
@@ -66,7 +69,7 @@ from provision.proof.inspection import judge_inspection
 
 COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")
 # Operations whose programs write to the prefix; a proof and an inspection only read it.
-BY_PROGRAMS = (Command, InstallWheel, RunSpack, Pack, Prove)
+BY_PROGRAMS = (Command, Together, InstallWheel, RunSpack, Pack, Prove)
 UNPROVED = "none yet: this module is a candidate"
 
 
@@ -80,6 +83,19 @@ class StepRun:
     counter: PackageCounter | None = None
     """Of the packages that the step installs, over all its commands."""
     details: dict[str, Any] = field(default_factory=dict)
+    stop: threading.Event = field(default_factory=threading.Event)
+    """Set when the programs of the step are to end, because one that ran beside them failed."""
+
+    def each_second(self) -> None:
+        """Count the packages, and end the program that runs if it is to end.
+
+        Raises:
+            KeyboardInterrupt: it is to end.
+        """
+        if self.stop.is_set():
+            raise KeyboardInterrupt
+        if self.counter:
+            self.counter.look()
 
     def progress(self, line: str) -> None:
         """Report a line of a program."""
@@ -173,6 +189,8 @@ class Executor:
         match operation:
             case Command():
                 self._command(run, operation)
+            case Together():
+                self._together(run, operation.commands)
             case WriteFile():
                 write(Path(operation.path), operation.text, executable=operation.executable)
             case Remove():
@@ -224,6 +242,25 @@ class Executor:
             tail = (*result.tail, *hidden_answers(result.argv, self._environ(command), result.tail))
             raise command_error(run, replace(result, tail=tail))
 
+    def _together(self, run: StepRun, commands: Sequence[tuple[str, Command]]) -> None:
+        """Run commands at the same time, each in a thread. Signals reach only this one, which then stops the others."""
+        runs = [run]
+        for name, _ in commands[1:]:
+            log = run.log.with_name(f"{name}.log")
+            self.store.remove(str(log))
+            runs.append(replace(run, step=replace(run.step, name=name), log=log, listen=lambda event: None))
+        with ThreadPoolExecutor(len(runs)) as pool:
+            try:
+                left = {pool.submit(self._command, one, named[1]) for one, named in zip(runs, commands, strict=True)}
+                while left:
+                    # A wait without an end can miss a signal that comes as it begins.
+                    ended, left = wait(left, timeout=0.5, return_when=FIRST_COMPLETED)
+                    for one in ended:
+                        one.result()
+            except BaseException:
+                run.stop.set()
+                raise
+
     def _environ(self, command: Command) -> dict[str, str]:
         environ = {**self.store.installer_caches(), **self.environ, **dict(command.environ), **self.lock.environ}
         environ["PATH"] = os.pathsep.join((*command.path, self.environ.get("PATH", "")))
@@ -238,7 +275,7 @@ class Executor:
             log=run.log,
             needs=needs,
             on_line=None if quiet else run.progress,
-            on_second=run.counter.look if run.counter else None,
+            on_second=run.each_second,
             shown=argv[:1] + command.argv if command.launcher else None,
         )
 

@@ -9,15 +9,15 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from golden_files import Words, facts_of, local_site, lock_of, request_for, slurm_site
+from golden_files import Words, cray_site, facts_of, local_site, lock_of, request_for, slurm_site
 from provision.errors import PlanError
 from provision.horovod.kits import QUICK, c_wrapper, linker_options
 from provision.knowledge.compilable import COMPILABLE
 from provision.model.facts import Existing, Facts
-from provision.model.operation import Command, FetchSource, Inspect, Unpack, WriteFile
+from provision.model.operation import Command, FetchSource, Inspect, KeepWheel, Together, Unpack, WriteFile
 from provision.model.plan import Plan, Step
 from provision.model.request import Request
-from provision.planning.plan_text import sum_of
+from provision.planning.plan_text import plan_lines, sum_of
 from provision.planning.planner import make_plan
 from provision.profile.site import Site
 
@@ -53,21 +53,48 @@ def step(plan: Plan, name: str) -> Step:
 
 def compiler(plan: Plan) -> Command:
     """The command that compiles the package."""
-    return next(
-        one for one in step(plan, f"compile-{NAME}").operations if isinstance(one, Command) and "wheel" in one.argv
-    )
+    (together,) = [one for one in step(plan, "compile").operations if isinstance(one, Together)]
+    return dict(together.commands)[f"compile-{NAME}"]
 
 
 @pytest.mark.parametrize("make_site", [local_site, slurm_site])
-def test_the_package_is_compiled_after_horovod_by_the_same_operations(make_site: Callable[[], Site]) -> None:
+def test_the_package_is_compiled_beside_horovod_in_one_step(make_site: Callable[[], Site]) -> None:
     plan = plan_of(make_site())
     names = [one.name for one in plan.steps]
-    assert names[3:7] == ["compile", "horovod", f"compile-{NAME}", NAME]
-    first, second = ([type(one) for one in step(plan, name).operations] for name in ("compile", f"compile-{NAME}"))
-    assert [one for one in first if one is not WriteFile] == [one for one in second if one is not WriteFile]
-    assert ", 2 to compile" in sum_of(plan, {})
+    assert names[3:6] == ["compile", "horovod", NAME]
+    assert step(plan, "compile").title == f"Horovod 0.28.1+provision.1 and {NAME} 4.1.2 from source"
+    operations = step(plan, "compile").operations
+    (together,) = [one for one in operations if isinstance(one, Together)]
+    assert [log for log, _ in together.commands] == ["compile", f"compile-{NAME}"]
+    wheels = [command.argv[command.argv.index("--wheel-dir") + 1] for _, command in together.commands]
+    kept = [one for one in operations if isinstance(one, KeepWheel)]
+    assert ([one.folder for one in kept], tuple(one.key for one in kept)) == (wheels, plan.wheels)
+    assert sum("virtualenv" in one.argv for one in operations if isinstance(one, Command)) == 1
+    assert ", 1 to compile" in sum_of(plan, {})
+    text = "\n".join(plan_lines(plan, expected={}, commands=True))
+    assert text.count("-m pip wheel") == 2
     installed = next(one for one in step(plan, "install").operations if isinstance(one, WriteFile))
     assert NAME not in installed.text and "horovod" not in installed.text and "numpy" in installed.text
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_only_a_wheel_that_is_not_cached_is_compiled(number: int) -> None:
+    site = slurm_site()
+    keys = plan_of(site).wheels
+    plan = make_plan(request_with(site), facts_with(site), Existing(wheels=frozenset({keys[number]})))
+    compiling = step(plan, "compile")
+    assert (compiling.action, compiling.reason) == ("create", f"no wheel {keys[1 - number]} yet")
+    assert [one.key for one in compiling.operations if isinstance(one, KeepWheel)] == [keys[1 - number]]
+    assert not any(isinstance(one, Together) for one in compiling.operations)
+    both = make_plan(request_with(site), facts_with(site), Existing(wheels=frozenset(keys)))
+    assert step(both, "compile").action == "reuse" and all(key in step(both, "compile").reason for key in keys)
+
+
+def test_a_launcher_that_may_refuse_a_second_program_starts_one_after_the_other() -> None:
+    operations = step(plan_of(cray_site(script_on="service-node")), "compile").operations
+    assert not any(isinstance(one, Together) for one in operations)
+    launched = [one for one in operations if isinstance(one, Command) and one.launcher]
+    assert [one.argv[-1].rpartition("/")[2] for one in launched] == ["horovod", NAME]
 
 
 def test_the_wrapper_for_c_compiles_it_and_the_linker_gets_a_path_that_no_shell_expands() -> None:
@@ -80,9 +107,7 @@ def test_the_wrapper_for_c_compiles_it_and_the_linker_gets_a_path_that_no_shell_
     plan = plan_of(here)
     environ = dict(compiler(plan).environ)
     assert environ["MPICC"] == f"{plan.prefix}/bin/mpicc"
-    (link,) = [
-        one for one in step(plan, f"compile-{NAME}").operations if isinstance(one, WriteFile) and "link" in one.path
-    ]
+    (link,) = [one for one in step(plan, "compile").operations if isinstance(one, WriteFile) and "link" in one.path]
     assert environ["LDFLAGS"] == f"-L{plan.prefix}/lib -Wl,@{link.path}" and link.text == '-rpath="$ORIGIN/../../.."\n'
     assert linker_options(("/a/lib/libmpi.so", "/a/lib/libmpicxx.so")) == '-rpath="/a/lib"\n'
 
@@ -92,7 +117,7 @@ def test_the_wrapper_in_a_prefix_leaves_that_prefix_out_of_the_wheel(tmp_path: P
     plan = plan_of(local_site())
     environ = dict(compiler(plan).environ)
     (program,) = [
-        one for one in step(plan, f"compile-{NAME}").operations if isinstance(one, WriteFile) and one.executable
+        one for one in step(plan, "compile").operations if isinstance(one, WriteFile) and one.path.endswith("/cc")
     ]
     assert environ["MPICH_CC"] == environ["OMPI_CC"] == program.path
     script = tmp_path / "cc"
@@ -113,12 +138,12 @@ def test_the_wrapper_in_a_prefix_leaves_that_prefix_out_of_the_wheel(tmp_path: P
 
 
 def test_only_the_source_of_the_lock_is_downloaded_and_no_patch_of_horovod_applies() -> None:
-    operations = step(plan_of(local_site()), f"compile-{NAME}").operations
-    fetch = next(one for one in operations if isinstance(one, FetchSource))
+    operations = step(plan_of(local_site()), "compile").operations
+    _, fetch = (one for one in operations if isinstance(one, FetchSource))
     argv = fetch.download.argv
     assert argv[argv.index("--no-binary") + 1] == NAME and "--require-hashes" in argv
     assert PurePosixPath(fetch.path).name == f"{NAME}-4.1.2.tar.gz"
-    assert next(one for one in operations if isinstance(one, Unpack)).patches == ()
+    assert [len(one.patches) for one in operations if isinstance(one, Unpack)] == [1, 0]
 
 
 def test_its_wheel_serves_every_framework_of_one_python_and_mpi() -> None:
@@ -159,7 +184,7 @@ def test_the_inspection_loads_the_compiled_module_and_compares_its_version() -> 
 
 def test_it_is_compiled_without_horovod_too() -> None:
     plan = plan_of(slurm_site(), request_with(slurm_site(), horovod=False))
-    assert [one.name for one in plan.steps][3:5] == [f"compile-{NAME}", NAME]
+    assert [one.name for one in plan.steps][3:5] == ["compile", NAME]
     assert plan.abi_key is None and len(plan.wheels) == 1
     assert plan.identity["compiler"] and plan.identity["mpi"] and "horovod" not in plan.identity
 

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from provision.machine.install.executor import Executor
 from provision.machine.root.sealing import read_description
 from provision.machine.root.store import Store
 from provision.model.event import Event
-from provision.model.operation import Command, Expectation, Inspect, Operation, Publish, Seal, WriteFile
+from provision.model.operation import Command, Expectation, Inspect, Operation, Publish, Seal, Together, WriteFile
 from provision.model.plan import Step
 from provision.model.receipt import Receipt
 
@@ -143,6 +144,50 @@ def test_a_silent_failure_names_the_exit_code(run: Run, script: str, named: str,
     with pytest.raises(CommandError, match=f"`create` .*`sh` .*{named}") as caught:
         run(step("create", sh(script)))
     words("build", caught.value.message)
+
+
+def together(first: str, second: str) -> Together:
+    """Two scripts that run at the same time."""
+    return Together(commands=(("compile", sh(first)), ("compile-b", sh(second))))
+
+
+def test_programs_run_together_each_with_its_own_log(run: Run, tmp_path: Path) -> None:
+    """Each waits for a file that the other writes."""
+    script = "echo {0}; touch {0}; until [ -e {1} ]; do sleep 0.02; done"
+    a, b = tmp_path / "a", tmp_path / "b"
+    run(step("compile", together(script.format(a, b), script.format(b, a))))
+    assert str(a) in run.log("compile").splitlines() and str(b) in run.log("compile-b").splitlines()
+    assert [event.text for event in run.events if event.kind == "progress"] == [str(a)], "the lines of one are shown"
+    assert set(run.store.read_receipts(ENVIRONMENT)) == {"compile"}
+
+
+@pytest.mark.parametrize("fails", ["compile", "compile-b"])
+def test_a_program_that_fails_is_named_and_stops_the_one_beside_it(run: Run, fails: str) -> None:
+    scripts = {"compile": "echo $$; exec sleep 60", "compile-b": "echo $$; exec sleep 60"} | {
+        fails: "echo 'x.c:3:7: error: no such type'; exit 3"
+    }
+    (other,) = scripts.keys() - {fails}
+    with pytest.raises(CommandError) as caught:
+        run(step("compile", together(*scripts.values())), step("last"))
+    assert f"step `{fails}` failed" in caught.value.message
+    assert caught.value.log == str(run.store.layout.log(ENVIRONMENT, fails))
+    shown, pid, end = run.log(other).splitlines()[:3]
+    assert "sleep 60" in shown and end.startswith("# interrupted after")
+    assert not Path("/proc", pid).exists()
+    assert run.step_events() == [("started", "compile"), ("failed", "compile")]
+    assert run.store.read_receipts(ENVIRONMENT) == {}
+
+
+def test_an_interruption_ends_all_programs_that_run_together(run: Run) -> None:
+    run.interrupt_at = "progress"
+    began = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run(step("compile", together("echo $$; exec sleep 60", "echo $$; exec sleep 60")))
+    assert time.monotonic() - began < 30
+    assert (run.events[-1].kind, run.events[-1].text) == ("failed", "interrupted")
+    for log in ("compile", "compile-b"):
+        _, pid, end = run.log(log).splitlines()
+        assert end.startswith("# interrupted after") and not Path("/proc", pid).exists()
 
 
 def test_a_second_run_of_a_step_begins_a_new_log(run: Run) -> None:
