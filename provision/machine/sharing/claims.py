@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import socket
 import time
@@ -60,27 +59,6 @@ def read_claim(place: Path) -> Claim | None:
     except (OSError, ValueError):
         pass
     return Claim(place=place, key=OTHER, beat=0, says={}) if os.path.lexists(place) else None
-
-
-def write_claim(path: Path, says: JSON) -> bool:
-    """Write a claim to a path, unless something is there.
-
-    Raises:
-        OSError: it cannot be written; nothing is left behind.
-    """
-    try:
-        # The file system lets one process only make a file in this way, NFS included.
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    except FileExistsError:
-        return False
-    try:
-        os.write(descriptor, json.dumps(says).encode())
-    except OSError:
-        path.unlink(missing_ok=True)
-        raise
-    finally:
-        os.close(descriptor)
-    return True
 
 
 def judge_here(says: Mapping[str, object]) -> tuple[bool | None, str]:

@@ -20,6 +20,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import errno
+import json
 import os
 import shlex
 import signal
@@ -44,7 +45,6 @@ from provision.machine.sharing.claims import (
     judge_here,
     make_claim,
     read_claim,
-    write_claim,
 )
 from provision.machine.sharing.shared_root import SharedRoot
 from provision.model.quoting import bash
@@ -143,9 +143,10 @@ class HeldLock:
         beside = self.path.with_name(f".{self.path.name}.{os.getpid()}.{str(self.says['token'])[:6]}")
         try:
             beside.mkdir()
+            (beside / self.claim.name).write_text(json.dumps(self.says), encoding="utf-8")
+            # Every admin may remove a dead claim; before, nobody else can write here.
             mode = self.path.parent.stat().st_mode & 0o7775
-            change_mode(beside, lambda _: mode)  # every admin may remove a dead claim
-            write_claim(beside / self.claim.name, self.says)
+            change_mode(beside, lambda _: mode)
             beside.rename(self.path)
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.ENOENT):
