@@ -84,7 +84,7 @@ def judge_here(says: Mapping[str, object]) -> tuple[bool | None, str]:
 DONE = {"builds": "built", "changes": "changed", "publishes": "published", "removes": "removed", "upgrades": "upgraded"}
 
 
-def describe_work(holder: JSON) -> str:
+def describe_work(holder: Mapping[str, object]) -> str:
     """What the holder of a lock does, as a sentence: `… is being published by alice on n1, process 123, since …`."""
     verb, _, what = str(holder.get("does", "")).partition(" ")
     if verb in DONE and what:
@@ -92,12 +92,7 @@ def describe_work(holder: JSON) -> str:
     return f"another process holds the lock: {describe_holder(holder)}"
 
 
-def describe_claim(claim: Claim | None) -> str:
-    """The holder of a claim as a phrase."""
-    return describe_holder(dict(claim.says) if claim else {})
-
-
-def describe_holder(holder: JSON) -> str:
+def describe_holder(holder: Mapping[str, object]) -> str:
     """The holder of a lock as a phrase: `alice on n1, process 123, job 45, since …`."""
     job = f", job {holder['job']}" if holder.get("job") else ""
     place = f"{holder.get('host', 'an unknown host')}, process {holder.get('pid', '?')}{job}"

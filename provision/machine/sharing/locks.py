@@ -40,7 +40,7 @@ from provision.machine.programs.run import interrupts_deferred
 from provision.machine.sharing.claims import (
     OTHER,
     Claim,
-    describe_claim,
+    describe_holder,
     describe_work,
     judge_here,
     make_claim,
@@ -167,7 +167,8 @@ class HeldLock:
             os.utime(self.claim)
         except FileNotFoundError:
             if not self.enter():
-                self.lost_to = describe_claim(claim_of(self.path))
+                other = claim_of(self.path)
+                self.lost_to = describe_holder(other.says if other else {})
 
     def keep_beating(self) -> None:
         """Beat until the lock is released; if it is lost, end what this process does."""
@@ -242,7 +243,7 @@ def take(lock: HeldLock, waiting: Waiting, *, wait: bool) -> None:
         waiting.looks()
         time.sleep(POLL_S)
     if claim is not None:
-        whose = f"the lock of {describe_claim(claim)}" if claim.says else f"the lock `{lock.path}`"
+        whose = f"the lock of {describe_holder(claim.says)}" if claim.says else f"the lock `{lock.path}`"
         waiting.say(f"took over {whose}: {watch.dead[claim.key]}")
 
 
@@ -333,7 +334,7 @@ def refused(path: Path, claim: Claim) -> StoreError:
     """The error for a lock that another process holds, or at whose path is something else."""
     if claim.says:
         hint = "run the same command again when that has ended; `provision list` shows what is being built"
-        return StoreError(describe_work(dict(claim.says)), evidence=[f"lock: {path}"], hint=hint, kind="locked")
+        return StoreError(describe_work(claim.says), evidence=[f"lock: {path}"], hint=hint, kind="locked")
     return StoreError(
         "the lock cannot be taken at once: there is a file at its path that is not a lock",
         evidence=[f"lock: {path}", f"file: {claim.place}"],
