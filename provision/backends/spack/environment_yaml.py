@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from provision.backends.spack.externals import UNKNOWN_PREFIX, External
+from provision.backends.spack.program import scalar
 from provision.backends.spack.repository import Sources
-from provision.backends.spack.scalar import scalar
 from provision.knowledge.compilable import COMPILABLE
 from provision.knowledge.frameworks import FRAMEWORKS
 from provision.knowledge.targets import family_of

@@ -6,9 +6,10 @@ index and the proxy, which the executor adds. Source: Spack 1.2.0.dev0, `etc/spa
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import PurePosixPath
 
-from provision.backends.spack.scalar import scalar
 from provision.errors import Fault
 from provision.model.facts import SpackFacts
 from provision.model.layout import Layout
@@ -20,6 +21,16 @@ PADDED_LENGTH = 128
 # (`hooks/sbang.py`).
 SBANG_LENGTH = 127
 BUILD_CACHE = "provision-cache"
+# What YAML reads as itself between other words, without quotes; and what it would read as something that is not a text.
+PLAIN = re.compile(r"[A-Za-z0-9/_.][A-Za-z0-9/_.+@~-]*")
+NOT_TEXT = re.compile(r"(true|false|yes|no|on|off|null|[0-9._+-]+(e[0-9]+)?|0x[0-9a-f]+|0o[0-7]+)", re.IGNORECASE)
+
+
+def scalar(text: str) -> str:
+    """A text as YAML reads it back; it is quoted if that is needed, as for a spec that ends in a colon."""
+    if PLAIN.fullmatch(text) and not NOT_TEXT.fullmatch(text):
+        return text
+    return json.dumps(text, ensure_ascii=True)
 
 
 def long_store_fault(layout: Layout) -> Fault | None:
