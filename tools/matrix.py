@@ -45,6 +45,7 @@ from provision.knowledge.compatibility import (  # noqa: E402
     dump_cells,
     keras_of,
 )
+from provision.knowledge.frameworks.tensorflow import TENSORFLOW  # noqa: E402
 from provision.knowledge.versions import release  # noqa: E402
 from provision.machine.configuration import shipped  # noqa: E402
 from provision.machine.files.disk import sha256_of, write  # noqa: E402
@@ -76,7 +77,7 @@ def releases() -> list[Release]:
     for name in shipped.known("stacks"):
         stack = shipped.load_stack(name)
         # The matrix covers Horovod for TensorFlow on CPUs only.
-        if stack.name.endswith("-gpu") or stack.horovod is None or stack.framework.name != "tensorflow":
+        if stack.name.endswith("-gpu") or stack.horovod is None or stack.frameworks != (TENSORFLOW,):
             continue
         version = stack.framework.version
         keras = keras_of(version, stack.environ)

@@ -14,6 +14,7 @@ from provision.commands.shared.typos import refuse_unused
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
 from provision.jobs.build_job import build_batch
 from provision.knowledge.compatibility import describe_cell, find_cell, keras_of
+from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.machine.configuration import shipped
 from provision.machine.files.tables import read_cells
 from provision.planning.outline import outline
@@ -59,7 +60,7 @@ def run(args: argparse.Namespace) -> Outcome:
         ),
         "",
     ]
-    if stack.horovod and stack.framework.name == "tensorflow":  # what is measured is Horovod on a TensorFlow
+    if stack.horovod and stack.frameworks == (TENSORFLOW,):  # what is measured is Horovod on a TensorFlow
         key = (stack.framework.version, keras_of(stack.framework.version, stack.environ), minor)
         lines.append(f"measured: {describe_cell(*key, find_cell(read_cells(), *key))}")
     own = target.own_files(args.stack)

@@ -19,18 +19,22 @@ def abi(
     mpi: str,
     environ: Mapping[str, str],
     toolchain: str,
-    framework: Pin | None = None,
+    frameworks: Sequence[Pin] = (),
     patches: Sequence[Patch] = (),
     gpu: GpuFacts | None = None,
 ) -> dict[str, object]:
     """Everything that decides a wheel's ABI, as data: it is stored beside the wheel and hashed for its key.
 
-    The exact version of the framework counts, not only its minor version: with another patch level Horovod only warns,
-    and loads. `framework` is None for a package that is not compiled against it.
+    The exact version of a framework counts, not only its minor version: with another patch level Horovod only warns,
+    and loads. `frameworks` is empty for a package that is not compiled against one.
     """
     return {
         "source": [source.name, source.version, *source.hashes],
-        **({"framework": [framework.name, framework.version, *framework.hashes]} if framework else {}),
+        **(
+            {"framework": [word for one in frameworks for word in (one.name, one.version, *one.hashes)]}
+            if frameworks
+            else {}
+        ),
         "python": python_tag,
         "compiler": compiler,
         "mpi": mpi,

@@ -6,6 +6,7 @@ Sources: Horovod 0.28.1 `setup.py`, `CMakeLists.txt`, `cmake/Utilities.cmake`.
 from __future__ import annotations
 
 import os.path
+from collections.abc import Sequence
 
 from provision.knowledge.frameworks import FRAMEWORKS
 from provision.model.facts import GpuFacts
@@ -16,15 +17,15 @@ from provision.profile.gpu import Gpu
 LIBRARIES = {"tensorflow": "tensorflow", "pytorch": "torch/lib"}
 
 
-def build_environ(*, framework: str, cxx: str, arch_flags: str, patches: int = 0) -> dict[str, str]:
-    """The environment variables that configure a build with a framework and MPI, and with nothing else.
+def build_environ(*, frameworks: Sequence[str], cxx: str, arch_flags: str, patches: int = 0) -> dict[str, str]:
+    """The environment variables that configure a build with these frameworks and MPI, and with nothing else.
 
     `cxx` is a path. Without `HOROVOD_WITH_MPI` and `HOROVOD_WITH_TENSORFLOW`, a build that cannot find MPI or TensorFlow
     still succeeds, but without them. Gloo is left out: it brings the unauthenticated network service of `horovodrun`
     (CVE-2024-10190), and one more way in which ranks can fail to find each other.
     """
     return {
-        **{f"HOROVOD_WITH{'' if name == framework else 'OUT'}_{name.upper()}": "1" for name in LIBRARIES},
+        **{f"HOROVOD_WITH{'' if name in frameworks else 'OUT'}_{name.upper()}": "1" for name in LIBRARIES},
         "HOROVOD_WITHOUT_MXNET": "1",
         "HOROVOD_WITH_MPI": "1",
         "HOROVOD_WITHOUT_GLOO": "1",
@@ -84,7 +85,7 @@ cmake_language(DEFER CALL provision_unity_build)
 PREPROCESSOR = "-DNDEBUG -DEIGEN_USE_AVX512_GEMM_KERNELS=0 -DEIGEN_USE_AVX512_TRSM_KERNELS=0"
 
 
-def toolchain_file(framework: str, mpicxx: str, runpath: tuple[str, ...], *, gpu: bool = False) -> str:
+def toolchain_file(frameworks: Sequence[str], mpicxx: str, runpath: tuple[str, ...], *, gpu: bool = False) -> str:
     """The text of a CMake toolchain file (CMake reads the path from `CMAKE_TOOLCHAIN_FILE`).
 
     It turns off debug information (the library has 1.4 MB instead of 40 MB and links in a second), names the MPI
@@ -107,7 +108,12 @@ def toolchain_file(framework: str, mpicxx: str, runpath: tuple[str, ...], *, gpu
             ),
             "set(CMAKE_BUILD_WITH_INSTALL_RPATH ON)\n",
             f'set(CMAKE_INSTALL_RPATH "{";".join(map(quote_cmake, runpath))}")\n',
-            UNITY_BUILD.replace("@TARGET@", framework).replace("@PACKAGE@", FRAMEWORKS[framework].package),
+            *(
+                UNITY_BUILD.replace("provision_unity_build", f"provision_unity_build{number or ''}")
+                .replace("@TARGET@", name)
+                .replace("@PACKAGE@", FRAMEWORKS[name].package)
+                for number, name in enumerate(frameworks)
+            ),
         )
     )
 
@@ -127,8 +133,10 @@ exec cmake "${arguments[@]}"
 RUNPATH_PREFIX = ("$ORIGIN/../../../..",)
 
 
-def runpath(framework: str, mpi_libraries: tuple[str, ...], nccl_library: str | None = None) -> tuple[str, ...]:
-    """The folders in which the built library looks for other libraries: the framework's, then MPI, then a shared NCCL."""
+def runpath(
+    frameworks: Sequence[str], mpi_libraries: tuple[str, ...], nccl_library: str | None = None
+) -> tuple[str, ...]:
+    """The folders in which the built libraries look for other libraries: the frameworks', then MPI, then a shared NCCL."""
     folders = dict.fromkeys(os.path.dirname(library) for library in mpi_libraries)
     nccl = (os.path.dirname(nccl_library),) if nccl_library else ()
-    return (f"$ORIGIN/../../{LIBRARIES[framework]}", *(tuple(folders) or RUNPATH_PREFIX), *nccl)
+    return (*(f"$ORIGIN/../../{LIBRARIES[name]}" for name in frameworks), *(tuple(folders) or RUNPATH_PREFIX), *nccl)

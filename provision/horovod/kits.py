@@ -61,7 +61,7 @@ def c_wrapper(cxx: str) -> str:
 
 
 def kit_of_horovod(
-    framework: str,
+    frameworks: tuple[str, ...],
     environ: Mapping[str, str],
     runpath: tuple[str, ...],
     gpu: GpuFacts | None,
@@ -82,7 +82,7 @@ def kit_of_horovod(
             "CMAKE_TOOLCHAIN_FILE": str(folder / "toolchain.cmake"),
             **({"HOROVOD_NCCL_LIB": folder_of_nccl} if gpu else {}),
         },
-        files={"toolchain.cmake": flags.toolchain_file(framework, mpicxx, runpath, gpu=gpu is not None), **nccl},
+        files={"toolchain.cmake": flags.toolchain_file(frameworks, mpicxx, runpath, gpu=gpu is not None), **nccl},
         programs={"cmake": flags.CMAKE_WRAPPER},
     )
 

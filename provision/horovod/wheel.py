@@ -24,6 +24,7 @@ from provision.horovod.kits import (
     linker_options,
 )
 from provision.horovod.patches import select_patches
+from provision.knowledge.frameworks import FRAMEWORKS
 from provision.knowledge.targets import flags_for
 from provision.model.facts import Facts, GpuFacts
 from provision.model.lock import Lock, Pin
@@ -106,26 +107,28 @@ def make_builds(request: Request, facts: Facts, gpu: GpuFacts | None, target: st
     builds = []
     if stack.horovod:
         source = request.source("horovod", stack.horovod)
-        framework, version = stack.framework.name, stack.framework.version
-        if gpu and framework != "tensorflow":
+        names = (stack.framework.name, *stack.beside)
+        pins = {name: request.framework_pin(FRAMEWORKS[name]) for name in names}
+        if gpu and names != ("tensorflow",):
             raise_faults([_no_gpus(stack.framework.interface.title)])
-        patches = select_patches(request.patches, {framework: version}, gpu=gpu is not None)
+        versions: dict[str, str] = {name: pin.version for name, pin in pins.items()}
+        patches = select_patches(request.patches, versions, gpu=gpu is not None)
         environ = flags.build_environ(
-            framework=framework, cxx=facts.compiler.cxx, arch_flags=target_flags, patches=len(patches)
+            frameworks=names, cxx=facts.compiler.cxx, arch_flags=target_flags, patches=len(patches)
         )
         if gpu and arch.gpu:
             environ |= flags.gpu_environ(arch.gpu, gpu)
         environ |= site_environ(request)
-        runpath = flags.runpath(framework, libraries, gpu.nccl_library if gpu and gpu.nccl_shared else None)
+        runpath = flags.runpath(names, libraries, gpu.nccl_library if gpu and gpu.nccl_shared else None)
         abi = decide(
             source=source,
-            framework=request.pinned(stack.framework.package, version),
+            frameworks=tuple(pins.values()),
             environ=environ,
-            toolchain=flags.toolchain_file(framework, mpicxx, runpath, gpu=gpu is not None),
+            toolchain=flags.toolchain_file(names, mpicxx, runpath, gpu=gpu is not None),
             patches=patches,
             gpu=gpu,
         )
-        kit = partial(kit_of_horovod, framework, environ, runpath, gpu)
+        kit = partial(kit_of_horovod, names, environ, runpath, gpu)
         builds.append(build(source=source, patches=patches, wrapper=mpicxx, kit=kit, abi=abi))
     mpicc = c_wrapper(mpicxx)
     for name, version in stack.compiled:

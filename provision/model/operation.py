@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from provision.errors import ConfigError
+from provision.knowledge.frameworks import FRAMEWORKS
 from provision.knowledge.math_libraries import MathLibrary
 from provision.profile.gpu import Gpu
 from provision.profile.launcher import Launcher
@@ -248,6 +249,8 @@ class Prove:
     """How the workers of this program exchange gradients at this site."""
     deliver: str | None = None
     """The program that starts each process with the image of the environment; None: they read its files."""
+    others: tuple[Prove, ...] = ()
+    """What else trains after it in the same environment, for one verdict."""
 
     def __post_init__(self) -> None:
         """Refuse a shape that the program does not support."""
@@ -261,6 +264,13 @@ class Prove:
     def strategy(self) -> str:
         """The name of its program, as in the stack."""
         return PurePosixPath(self.program).stem
+
+    @property
+    def title(self) -> str:
+        """With what it trains, for people."""
+        if self.strategy == "keras_torch":
+            return "Keras on torch"
+        return next((one.title for one in FRAMEWORKS.values() if self.strategy in one.programs), self.strategy)
 
     @property
     def processes(self) -> int:

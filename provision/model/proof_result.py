@@ -1,6 +1,6 @@
 """The result of a proof: the verdict, and the circumstances in which it was given."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar
 
 from provision.model.stored import Stored
@@ -31,6 +31,15 @@ class ProofResult(Stored):
     def __post_init__(self) -> None:
         """Without words for who trained, it was the ranks."""
         object.__setattr__(self, "trained_by", self.trained_by or count(self.verdict.figures.ranks, "rank"))
+
+    def join(self, title: str, later: "ProofResult") -> "ProofResult":
+        """With what was proved later in the same environment, with a framework or backend of this title."""
+        return replace(
+            self,
+            verdict=self.verdict.join(title, later.verdict),
+            trained_by=f"{self.trained_by} and, with {title}, {later.trained_by}",
+            seconds=self.seconds + later.seconds,
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict's JSON, with the circumstances."""

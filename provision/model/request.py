@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from provision.errors import PlanError
+from provision.knowledge.frameworks.interface import FrameworkInterface
 from provision.model.lock import Lock, Pin
 from provision.model.patch import Patch
 from provision.profile.arch import Arch
@@ -65,6 +66,25 @@ class Request:
                 hint=f"write `--no-binary {package}` into `{self.stack.name}.in`, then `provision lock {self.stack.name}`",
             )
         return pin
+
+    def framework_pin(self, framework: FrameworkInterface) -> Pin:
+        """The lock's pin of a framework of the stack: of its own version, or of that which the lock has beside it.
+
+        Raises:
+            PlanError: the lock has another version, or does not contain it.
+        """
+        own = self.stack.framework
+        if framework is own.interface:
+            return self.pinned(own.package, own.version)
+        found = next((pin for name in framework.distributions if (pin := self.lock.pin(name))), None)
+        if found is None:
+            raise PlanError(
+                f"the lock does not pin {framework.title}, which the stack `{self.stack.name}` names",
+                evidence=[self.lock.path],
+                hint=f"write `{framework.distributions[0]}==VERSION` into `{self.stack.name}.in`, then "
+                f"`provision lock {self.stack.name}`",
+            )
+        return found
 
     def pinned(self, package: str, version: str) -> Pin:
         """The lock's pin of a package that the stack names.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from provision.profile.stack import Stack
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
@@ -24,6 +26,18 @@ USUAL = {
     "tensorflow": Space(size=3_000_000_000, files=40_000, source="what environments of TensorFlow usually need"),
     "pytorch": Space(size=8_000_000_000, files=35_000, source="what environments of PyTorch usually need"),
 }
+
+
+def usual_space(stack: Stack) -> Space:
+    """What environments of a stack usually need: the sum over its frameworks."""
+    parts, titles = [USUAL[one.name] for one in stack.frameworks], [one.title for one in stack.frameworks]
+    return Space(
+        size=sum(part.size for part in parts),
+        files=sum(part.files for part in parts),
+        source=f"what environments of {' and '.join(titles)} usually need",
+    )
+
+
 # The source of Horovod 0.28.1 has 24 MB in 3,726 files; the objects, the library and the wheel are the rest.
 COMPILATION = (150_000_000, 5_000)
 # What was unpacked elsewhere, blocks that are not full, records and logs.

@@ -1,7 +1,7 @@
 """A verdict: the checks of a proof with their results, and the figures that the run measured."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from provision.model.check import Check
@@ -76,6 +76,19 @@ class Verdict(Stored):
     def failures(self) -> tuple[Check, ...]:
         """The checks that failed, the likeliest cause first."""
         return tuple(check for check in self.checks if not check.passed)
+
+    def join(self, title: str, later: "Verdict") -> "Verdict":
+        """With the checks of a later run, under its title. The figures stay those of this run, except the lower accuracy."""
+        figures, others = self.figures, later.figures
+        accuracies = [one.accuracy for one in (figures, others) if one.accuracy is not None]
+        return Verdict(
+            checks=(*self.checks, *(replace(check, name=f"{title}: {check.name}") for check in later.checks)),
+            figures=replace(
+                figures,
+                accuracy=min(accuracies, default=None),
+                versions={**others.versions, **figures.versions},
+            ),
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The verdict as plain JSON values, for the record of the environment."""

@@ -230,7 +230,7 @@ def _set_by_modules(arch: Arch, facts: Facts, stack: Stack) -> Iterator[Check]:
 
 def _home(around: Surroundings, stack: Stack) -> Iterator[Check]:
     """Packages in the user's home, which hide those of an environment from programs without PYTHONNOUSERSITE."""
-    shadowing = (*SHADOWING, *stack.framework.interface.shadowing)
+    shadowing = (*SHADOWING, *(name for one in stack.frameworks for name in one.shadowing))
     critical = [name for name in around.user_packages if name.replace("-", "_") in shadowing]
     if critical:
         yield note(

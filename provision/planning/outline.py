@@ -103,7 +103,7 @@ def _modules(site: Site, arch: Arch) -> tuple[str, ...]:
 def _horovod(arch: Arch, stack: Stack) -> tuple[str, ...]:
     """The switches that do not depend on the machine; `-march` comes from archspec and the compiler."""
     switches = build_environ(
-        framework=stack.framework.name, cxx=arch.compiler.cxx, arch_flags=f"(archspec: {arch.target})"
+        frameworks=(stack.framework.name, *stack.beside), cxx=arch.compiler.cxx, arch_flags=f"(archspec: {arch.target})"
     )
     own = dict(arch.build_environ) | ({"CC": arch.compiler.cc} if arch.compiler.cc != "gcc" else {})
     lines = [f"{name}={value}" for name, value in {**switches, **own}.items()]

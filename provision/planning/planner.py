@@ -17,7 +17,7 @@ from provision.model.operation import Pack
 from provision.model.plan import Plan
 from provision.model.request import Request
 from provision.planning.environment_module import modulefile
-from provision.planning.expectation import inspection
+from provision.planning.expectation import inspections
 from provision.planning.identity import environment_id, identity
 from provision.planning.math_library import library_faults
 from provision.planning.preflight import gpu_faults, image_faults
@@ -38,14 +38,14 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     environment = choose_build(environment_id(decided), existing, rebuild=request.rebuild)
     prefix = str(layout.prefix(environment))
     construction = draft.construct(layout, environment, existing, json.dumps(decided, indent=1) + "\n")
-    inspect = inspection(request, facts, python, construction, prefix)
+    asked = inspections(request, facts, python, construction, prefix)
     arch = request.arch
     only = arch.deliver == "image-only"
     pack = Pack(mount_with=arch.deliver_with, only=only) if arch.deliver != "files" else None
     deliver = str(layout.images(environment) / DELIVER) if pack else None
     proof = prove_operation(site, request.arch, stack, request.programs_folder, prefix, deliver)
     published = existing.pointers.get(environment.pointer)
-    last = last_rows(inspect, proof, stack.module, construction.proved, pack=pack, publish=request.publish)
+    last = last_rows(asked, proof, stack.module, construction.proved, pack=pack, publish=request.publish)
     rows = (*construction.rows, *last)
     steps = decide_steps(rows, existing, environment, publish=request.publish)
     return Plan(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from provision.errors import ConfigError, Fault
 from provision.knowledge.cuda import gpu_obstacle, same_major
-from provision.knowledge.frameworks import FRAMEWORKS, TITLES
+from provision.knowledge.frameworks import FRAMEWORKS, TITLES, clash_of
 from provision.knowledge.targets import family_of, is_foreign, missing_features
 from provision.model.facts import Facts, Place
+from provision.model.lock import Pin
 from provision.model.plan import Plan
 from provision.model.quoting import quote_sh
 from provision.model.request import Request
-from provision.model.space import USUAL, Space, size_text
+from provision.model.space import USUAL, Space, size_text, usual_space
 from provision.profile.site import Site
 
 # Of the space of a whole build, if the packages are installed.
@@ -91,6 +92,14 @@ def gpu_faults(request: Request, facts: Facts) -> tuple[Fault, ...]:
         return others
     if arch.gpu is None:
         return ()
+    if len(stack.frameworks) > 1:
+        return mismatch(
+            "frameworks",
+            f"{' and '.join(one.title for one in stack.frameworks)} in one environment were tried on CPUs only, "
+            f"but arch `{arch.name}` has GPUs",
+            f"stack `{stack.name}`",
+            hint="use a stack of one of them; `provision stack list` shows all",
+        )
     if framework.for_cpus:
         for_gpus = "tensorflow-2.15.1-gpu" if stack.name.endswith("-intel") else f"{stack.name}-gpu"
         for_gpus = stack.name.removesuffix("-cpu") if framework.interface.brings else for_gpus
@@ -125,21 +134,35 @@ def gpu_faults(request: Request, facts: Facts) -> tuple[Fault, ...]:
 
 def other_frameworks(request: Request) -> tuple[Fault, ...]:
     """Why the frameworks that the lock has beside that of the stack cannot be in one environment with it, if they cannot."""
-    found = {}
+    found: dict[str, str | None] = {}
+    pins: dict[str, Pin] = {}
     for one in FRAMEWORKS.values():
         pin = next((pin for name in one.distributions if (pin := request.lock.pin(name))), None)
+        pins |= {one.name: pin} if pin else {}
         if pin and pin.name not in one.cpu_distributions:
             found[f"{one.title} {pin.version}"] = one.cuda_of(pin.version)
     versions = {cuda.split(".")[0] for cuda in found.values() if cuda}
-    if len(versions) < 2:
+    if len(versions) > 1:
+        return (
+            Fault(
+                kind="mismatch",
+                subject="framework",
+                message=f"{' and '.join(found)} need two versions of CUDA: one process cannot use both",
+                evidence=(f"`{request.lock.path}`", *(f"{name}: CUDA {cuda}" for name, cuda in found.items())),
+                hint="take versions for the same CUDA into the requirements (`provision compat --verbose`), or a stack for each",
+            ),
+        )
+    clash = clash_of({name: pin.version for name, pin in pins.items()})
+    if clash is None:
         return ()
+    names = " and ".join(f"{FRAMEWORKS[name].title} {pin.version}" for name, pin in pins.items())
     return (
         Fault(
             kind="mismatch",
             subject="framework",
-            message=f"{' and '.join(found)} need two versions of CUDA: one process cannot use both",
-            evidence=(f"`{request.lock.path}`", *(f"{name}: CUDA {cuda}" for name, cuda in found.items())),
-            hint="take versions for the same CUDA into the requirements (`provision compat --verbose`), or a stack for each",
+            message=f"{names} cannot be in one environment: a process that uses both can crash",
+            evidence=(f"`{request.lock.path}`", clash),
+            hint="use PyTorch 2.7.1, as the stack `tensorflow-2.21.0-pytorch-2.7.1` does, or a stack for each",
         ),
     )
 
@@ -193,7 +216,7 @@ def blockers(
                 hint=f"`{_submit(request)}`" + (", or `srun --overlap --pty bash` enters that node" if held else ""),
             )
         )
-    usual = USUAL[request.stack.framework.name]
+    usual = usual_space(request.stack)
     return (*found, *place_faults(facts.place, needed or usual, installed=installed), *store_faults(facts))
 
 

@@ -11,6 +11,7 @@ from provision.knowledge.combinations import Combinations
 from provision.knowledge.compatibility import Cell, find_cell, keras_of
 from provision.knowledge.cuda import gpu_obstacle, same_major
 from provision.knowledge.frameworks import FRAMEWORKS
+from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.knowledge.math_libraries import REPORTED, MathLibrary
 from provision.knowledge.versions import ascending, release
 from provision.profile.arch import Arch
@@ -76,7 +77,7 @@ def judge_stack(stack: Stack, offer: Offer, known: Combinations, cells: Sequence
     """What speaks for and against a stack on what is offered."""
     version = stack.framework.version
     minor = next((minor for minor in stack.pythons if offer.pythons is None or minor in offer.pythons), None)
-    measured = minor if stack.horovod and stack.framework.name == "tensorflow" else None
+    measured = minor if stack.horovod and stack.frameworks == (TENSORFLOW,) else None
     cell = find_cell(cells, version, keras_of(version, stack.environ), measured) if measured else None
     reasons = list(_reasons(stack, offer, known, minor))
     if cell and cell.failed:
@@ -122,6 +123,8 @@ def _reasons(stack: Stack, offer: Offer, known: Combinations, minor: str | None)
 def other_kind(stack: Stack, offer: Offer) -> str | None:
     """Why the stack is for another kind of arch: one with GPUs, or one without. None if it is not."""
     if offer.gpus:
+        if stack.cpus_only:
+            return "was tried on CPUs only"
         of_cpus = stack.framework.for_cpus
         return f"installs `{stack.framework.package}` {stack.framework.version}, which uses no GPU" if of_cpus else None
     # The package with GPU support runs on CPUs too, and is the only one of TensorFlow 1.15.
@@ -150,7 +153,7 @@ def fit(stack: Stack, wish: Wish, without: Sequence[str] = ()) -> Stack | None:
     pythons = SpecifierSet("" if "python" in without else wish.python or "")
     stack = replace(stack, pythons=tuple(filter(pythons.contains, stack.pythons)))
     name, versions = wish.framework
-    if stack.framework.name != name:
+    if [one.name for one in stack.frameworks] != [name]:
         return None
     fulfilled = {
         name: SpecifierSet(versions).contains(stack.framework.version, prereleases=True),

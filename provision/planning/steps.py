@@ -54,7 +54,13 @@ def decide(row: Row, done: Collection[str], *, keeping: bool) -> Action:
 
 
 def last_rows(
-    inspect: Inspect, proof: Prove, module: str, proved: Sequence[Row] = (), *, pack: Pack | None = None, publish: bool
+    inspects: Sequence[Inspect],
+    proof: Prove,
+    module: str,
+    proved: Sequence[Row] = (),
+    *,
+    pack: Pack | None = None,
+    publish: bool,
 ) -> tuple[Row, ...]:
     """What follows the backend's steps: the environment is inspected, packed and proved and, if wanted, published.
 
@@ -64,8 +70,8 @@ def last_rows(
         Row(
             name="inspect",
             title="versions and libraries of the environment",
-            reason=_describe_inspection(inspect),
-            operations=(inspect,),
+            reason=_describe_inspection(inspects[0]),
+            operations=tuple(inspects),
         ),
         *(
             [
@@ -87,7 +93,8 @@ def last_rows(
         ),
         Row(
             name="proof",
-            title=f"train {_describe_processes(proof)}, {proof.nodes} node{'s' * (proof.nodes > 1)}",
+            title=f"train {_describe_processes(proof)}, {proof.nodes} node{'s' * (proof.nodes > 1)}"
+            + "".join(f"; then {one.title} {_describe_processes(one)}" for one in proof.others),
             reason=f"through the candidate modulefile and {proof.launcher.name}",
             operations=(proof,),
         ),
@@ -119,7 +126,7 @@ def _describe_inspection(inspect: Inspect) -> str:
 def _describe_processes(proof: Prove) -> str:
     """The processes that train in the proof."""
     match proof.strategy:
-        case "single":
+        case "single" | "keras_torch":
             return "in one process"
         case "mirrored":
             return f"on {proof.devices} device{'s' * (proof.devices > 1)} of one process"

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
+from provision.knowledge.compatibility import keras_of
 from provision.knowledge.compilable import COMPILABLE
 from provision.knowledge.frameworks import FRAMEWORKS
 from provision.knowledge.frameworks.interface import FrameworkInterface
@@ -13,6 +14,8 @@ from provision.profile.reader import Environ, Faults, FormRule, Mark, Positive, 
 from provision.profile.strategy import PLUGINS
 
 BackendName = Literal["venv", "spack"]
+FrameworkName = Literal["tensorflow", "pytorch"]
+KerasBackend = Literal["tensorflow", "torch"]
 # What can make an environment of a stack; the first is used if the stack names none. `backends/` has one folder for each.
 BACKENDS: tuple[BackendName, ...] = get_args(BackendName)
 Version = Annotated[str, Form(r"[0-9]+(\.[0-9]+)+", "of a version, such as `2.15.1`")]
@@ -24,6 +27,8 @@ Program = Literal["horovod_keras", "horovod_graph", "single", "mirrored", "multi
 PROGRAMS: tuple[Program, ...] = get_args(Program)
 # The programs that train without Horovod; a stack with one of them can omit `horovod`.
 WITHOUT_HOROVOD = ("single", "mirrored", "multiworker", "ddp")
+# The program that trains with Keras on each of its backends.
+KERAS_PROGRAMS: Mapping[KerasBackend, str] = {"tensorflow": "single", "torch": "keras_torch"}
 # The ones that are one process, however many devices it uses.
 ONE_PROCESS_PROGRAMS = ("single", "mirrored")
 
@@ -37,7 +42,7 @@ def not_an_accuracy(value: float) -> str | None:
 class Framework:
     """The framework against which Horovod is compiled; `package` is its distribution on the package index."""
 
-    name: Literal["tensorflow", "pytorch"]
+    name: FrameworkName
     package: Name
     version: OfFramework
     """With a label if its wheels are of an index of PyTorch: `2.14.1+cpu`, `2.7.1+cu118`."""
@@ -76,9 +81,11 @@ class Training:
 class Stack:
     """What to install. `module` is the module's name; `pythons` are the minor versions with locks, the best first.
 
-    `gpus`: it is only for archs with GPUs. `horovod` is its version, or None if users of the stack train without it. `compiled`
-    are the other packages that are compiled against the site's MPI, with their versions. `backend` is the backend that makes the
-    environment. `math` is the library with which it must compute on CPUs, or None if any is right.
+    `gpus`: it is only for archs with GPUs. `horovod` is its version, or None if users of the stack train without it. `beside`
+    are other frameworks for which that Horovod is compiled too; the lock has their versions. `compiled` are the other packages
+    that are compiled against the site's MPI, with their versions. `keras_backends` are the backends on which Keras must train.
+    `backend` is the backend that makes the environment. `math` is the library with which it must compute on CPUs, or None if any
+    is right.
     """
 
     name: Name
@@ -87,6 +94,8 @@ class Stack:
     pythons: Annotated[tuple[Annotated[str, PYTHON], ...], Mark.NOT_EMPTY]
     framework: Framework
     horovod: str | None
+    beside: tuple[FrameworkName, ...] = ()
+    keras_backends: tuple[KerasBackend, ...] = ()
     compiled: tuple[tuple[str, str], ...] = ()
     environ: Environ = ()
     proof_program: str
@@ -99,6 +108,17 @@ class Stack:
     def uses_cuda_of_site(self) -> bool:
         """Whether an arch with GPUs must provide CUDA: something is compiled with it, or the framework does not bring it."""
         return self.horovod is not None or not self.framework.interface.brings_cuda
+
+    @property
+    def frameworks(self) -> tuple[FrameworkInterface, ...]:
+        """All frameworks of its environment, its own first."""
+        others = (one for one in FRAMEWORKS.values() if one.name in self.beside or one.package in self.keras_backends)
+        return (self.framework.interface, *(one for one in others if one.name != self.framework.name))
+
+    @property
+    def cpus_only(self) -> bool:
+        """Whether it was tried on CPUs only: two frameworks in one environment, and Horovod for another than TensorFlow."""
+        return len(self.frameworks) > 1 or (self.horovod is not None and self.framework.name != "tensorflow")
 
     @property
     def from_source(self) -> Mapping[str, str]:
@@ -117,6 +137,9 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
     table = top.table("framework", required=True)
     framework = table.into(Framework)
     horovod, compiled, proof = top.table("horovod"), top.table("compiled"), top.table("proof")
+    of_horovod = horovod.get("frameworks", tuple[FrameworkName, ...], (framework.name,))
+    if framework.name not in of_horovod and not table.has_fault("name"):
+        horovod.fault("frameworks", f"must contain `{framework.name}`, the framework of the stack")
     training = (proof.table(name, required=True).into(Training, data=name) for name in ("mnist", "digits"))
     plugin = next((name for name in PLUGINS if name == proof.data.get("program")), None)
     if plugin:
@@ -126,6 +149,7 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
         Stack,
         framework=framework,
         horovod=horovod.get("version", Version) if "horovod" in data else None,
+        beside=tuple(name for name in of_horovod if name != framework.name),
         compiled=tuple((name, version) for name in COMPILABLE if (version := compiled.get(name, Version | None))),
         proof_program=proof.get("program", str if plugin else Program),
         training=tuple(training),
@@ -135,6 +159,9 @@ def read_stack(data: Mapping[str, Any], origin: str) -> Stack:
         top.fault(
             "horovod", f"missing; `proof.program` is `{program}`, but only {_listed(WITHOUT_HOROVOD)} train without it"
         )
+    keras_3 = keras_of(framework.version, stack.environ) == "3"
+    if stack.keras_backends and not (framework.name == "tensorflow" and keras_3):
+        top.fault("keras_backends", f"only Keras 3 has a choice, and {framework.title} of this stack has none with it")
     known = not (table.has_fault("name") or proof.has_fault("program") or plugin)
     of = FRAMEWORKS.get(framework.name)
     if known and of and program not in of.programs:

@@ -22,7 +22,7 @@ FEATURE_OF: Mapping[str, tuple[str, ...]] = {
     r"\bv(rcp28|rsqrt28|exp2|gatherpf|scatterpf)[0-9a-z]*": ("avx512er", "avx512pf"),
 }
 # Left out of our builds: a build that needs them took a switch from elsewhere.
-UNWANTED = ("libccl.so", "libgloo.so", "libmlsl.so", "libmxnet.so", "libtorch.so")
+UNWANTED = ("libccl.so", "libgloo.so", "libmlsl.so", "libmxnet.so")
 
 
 def judge_objects(

@@ -5,12 +5,16 @@ The plan, the job's request and the outline have the same shape.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
+from provision.knowledge.frameworks import FRAMEWORKS
 from provision.launch.rank_threads import INTER, INTRA, cpus_of_rank, job_environ, parts_of_node
 from provision.model.operation import Prove
 from provision.model.shape import Shape
 from provision.profile.arch import Arch
 from provision.profile.site import Site
-from provision.profile.stack import ONE_PROCESS_PROGRAMS, Stack
+from provision.profile.stack import KERAS_PROGRAMS, ONE_PROCESS_PROGRAMS, Stack
 from provision.profile.strategy import StrategyName
 
 
@@ -48,7 +52,8 @@ def proof_environ(site: Site, arch: Arch, stack: Stack) -> tuple[tuple[str, str]
     shape = proof_shape(site, arch, stack)
     variables = job_environ(arch, parts_of_node(site, arch, shape.ranks_per_node, shape.cpus_per_rank))
     # Only TensorFlow has these pools.
-    return tuple(one for one in variables if stack.framework.name == "tensorflow" or one[0] not in (INTER, INTRA))
+    pools = any(one.name == "tensorflow" for one in stack.frameworks)
+    return tuple(one for one in variables if pools or one[0] not in (INTER, INTRA))
 
 
 def prove_operation(
@@ -56,11 +61,12 @@ def prove_operation(
 ) -> Prove:
     """The proof of an environment at `prefix`: the stack's program, started with the launcher of the arch.
 
-    `deliver` is the program that starts each process with the image of the environment, if there is one.
+    Other frameworks for which its Horovod is compiled train after it in the same shape, then Keras in one process on each of its
+    other backends. `deliver` is the program that starts each process with the image of the environment, if there is one.
     """
     shape = proof_shape(site, arch, stack)
     strategy: StrategyName = "ddp" if stack.proof_program == "ddp" else "multiworker"
-    return Prove(
+    proof = Prove(
         program=f"{programs_folder}/{stack.proof_program}.py",
         launcher=arch.launcher,
         mpiexec=f"{prefix}/bin/mpiexec" if arch.mpi.provider == "pypi" else "mpiexec",
@@ -73,4 +79,20 @@ def prove_operation(
         devices=shape.devices,
         communication=site.strategy(strategy).communication,
         deliver=deliver,
+    )
+
+    def other(program: str, **changes: Any) -> Prove:
+        return replace(proof, program=f"{programs_folder}/{program}.py", **changes)
+
+    one_process = {"nodes": 1, "ranks_per_node": 1, "devices": 1}
+    return replace(
+        proof,
+        others=(
+            *(other(FRAMEWORKS[name].of_horovod) for name in stack.beside),
+            *(
+                other(KERAS_PROGRAMS[backend], **one_process)
+                for backend in stack.keras_backends
+                if backend != stack.framework.interface.package
+            ),
+        ),
     )

@@ -186,6 +186,12 @@ STRATEGIES: Mapping[str, ProofStrategy] = {
         checks=(*ONE_WORLD, processes.check_gpus, training.check_restart, *LEARNED),
         hints={"restart": RESTART_HINT},
     ),
+    "keras_torch": ProofStrategy(
+        packages=("torch", "keras"),
+        words=lambda _, gpus: f"one process{gpus.removesuffix(' each')}",
+        checks=(*ONE_WORLD, processes.check_gpus, training.check_restart, *LEARNED),
+        hints={"restart": RESTART_HINT},
+    ),
     "mirrored": ProofStrategy(
         arguments=lambda proof: ("--devices", str(proof.devices)),
         words=lambda proof, gpus: f"{proof.devices} {'GPUs' if gpus else 'replicas'} of one process",

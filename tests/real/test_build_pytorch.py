@@ -26,3 +26,15 @@ def test_pytorch_is_built_proved_by_ddp_published_and_verified(tmp_path: Path) -
     proved = {check["name"] for check in record["verdict"]["checks"]}
     assert {"communication", "allreduce", "peers", "shards", "broadcast", "weights", "restart", "accuracy"} <= proved
     assert "1 fresh" in tool.run("verify", MODULE).stdout
+
+
+def test_both_frameworks_have_one_horovod_one_environment_and_one_verdict(tmp_path: Path) -> None:
+    tool, stack = Tool(tmp_path / "root"), "tensorflow-2.21.0-pytorch-2.7.1"
+    done = tool.run("build", "--stack", stack)
+    assert done.returncode == 0, done.stderr
+    record = tool.json("show", "tensorflow/2.21.0-pytorch-2.7.1")["result"]
+    proved = {check["name"] for check in record["verdict"]["checks"]}
+    assert {"weights", "PyTorch: weights", "PyTorch: broadcast", "Keras on torch: restart"} <= proved
+    assert {"framework built in", "PyTorch: framework built in"} <= {check["name"] for check in record["checks"]}
+    stacks = tool.json("compat")["result"]["stacks"]
+    assert [row["state"] for row in stacks if row["stack"] == stack] == ["works"]

@@ -111,12 +111,15 @@ def refuse_compiling(stack: Stack) -> None:
     """Raise for a stack whose Horovod or mpi4py the generated packages cannot compile.
 
     Raises:
-        PlanError: it has one of them, and another framework than TensorFlow.
+        PlanError: it has one of them, and another framework than TensorFlow, or one beside it.
     """
-    if stack.from_source and stack.framework.name != TENSORFLOW.name:
+    if stack.from_source and stack.frameworks != (TENSORFLOW,):
         raise PlanError(
             f"the backend `spack` compiles {' and '.join(stack.from_source)} only for TensorFlow",
-            evidence=[f"stack `{stack.name}` has {stack.framework.title}"],
+            evidence=[
+                f"stack `{stack.name}` has "
+                + " and ".join((stack.framework.title, *(one.title for one in stack.frameworks[1:])))
+            ],
             hint="`--backend venv`",
         )
 
@@ -239,9 +242,11 @@ def _tools(compiled: Sequence[Sources]) -> str:
 
 def _horovod(compiled: Sequence[Sources]) -> str:
     patches = {patch.name: patch for sources in compiled for patch in sources.patches}
-    environ = flags.build_environ(framework="tensorflow", cxx="", arch_flags="")
+    environ = flags.build_environ(frameworks=["tensorflow"], cxx="", arch_flags="")
     switches = {name: value for name, value in environ.items() if name not in ("CXX", "HOROVOD_BUILD_ARCH_FLAGS")}
-    toolchains = {gpu: flags.toolchain_file("tensorflow", "@MPICXX@", ("@RUNPATH@",), gpu=gpu) for gpu in (False, True)}
+    toolchains = {
+        gpu: flags.toolchain_file(["tensorflow"], "@MPICXX@", ("@RUNPATH@",), gpu=gpu) for gpu in (False, True)
+    }
     return PY_HOROVOD.format(
         versions=_sorted(_version(sources.horovod) for sources in compiled if sources.horovod),
         patches="".join(_patch(patch, compiled) for _, patch in sorted(patches.items())),

@@ -23,7 +23,8 @@ def draft(request: Request, facts: Facts, target: str) -> Draft:
         PlanError: there is no compiler or MPI, the pip of the Python is too old, or a lock does not pin what the stack names.
     """
     _refuse_old_pip(facts)
-    request.pinned(request.stack.framework.package, request.stack.framework.version)
+    for framework in request.stack.frameworks:
+        request.framework_pin(framework)
     builds = make_builds(request, facts, facts.gpu if request.arch.gpu else None, target)
     assigned = " ".join(f"{name}={shlex.quote(value)}" for name, value in site_environ(request).items())
     return draft_of(

@@ -15,6 +15,22 @@ from provision.knowledge.images import parse_reference
 FRAMEWORKS: dict[str, FrameworkInterface] = {one.name: one for one in (TENSORFLOW, PYTORCH)}
 TITLES = " or ".join(one.title for one in FRAMEWORKS.values())
 
+# Minor versions of TensorFlow and PyTorch that one process cannot use together, and how it ends; measured on 2026-11-29 with the
+# wheels for CPUs of 2.21.0, and 2.14.1 with triton 3.8.0. torch 2.7.1 with triton 3.3.1 works with them, in both orders.
+CLASHES = {
+    (
+        "2.21",
+        "2.14",
+    ): "if TensorFlow is imported first, the first step of an optimizer of torch imports triton, and the process ends "
+    "with a segmentation fault (both export the symbols of LLVM, probably the cause)",
+}
+
+
+def clash_of(versions: Mapping[str, str]) -> str | None:
+    """How a process ends that uses these versions of TensorFlow and PyTorch, by their names; None if nothing is known."""
+    minors = (".".join(versions.get(name, "").split(".")[:2]) for name in (TENSORFLOW.name, PYTORCH.name))
+    return CLASHES.get((next(minors), next(minors)))
+
 
 def installed_frameworks(packages: Mapping[str, str]) -> dict[str, str]:
     """The titles and versions of the frameworks among these distributions."""

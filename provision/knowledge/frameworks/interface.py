@@ -68,6 +68,11 @@ class FrameworkInterface:
         """Whether CUDA, cuDNN and NCCL come with its wheels, so that a node needs only a driver."""
         return bool(self.brings)
 
+    @property
+    def of_horovod(self) -> str:
+        """The usual program of `programs` whose ranks are those of Horovod."""
+        return next(name for name in self.programs if name.startswith("horovod"))
+
     def cuda_of(self, version: str) -> str | None:
         """The CUDA version that the GPU wheel of this version is built with; None if it is not known, or for `2.14.1+cpu`."""
         public, _, label = version.partition("+")

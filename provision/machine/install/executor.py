@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from provision.errors import CommandError, ProofError, ProvisionError
+from provision.knowledge.frameworks import FRAMEWORKS
 from provision.launch.launchers import node_argv
 from provision.machine.files.archives import unpack
 from provision.machine.files.disk import disk_error, sync_file_system, write, write_json
@@ -300,8 +301,14 @@ class Executor:
         checks = (*checks, *inspect_objects(report, self.plan, inspect, self.environ))
         mapped = [path for path in report.get("mapped_objects") or () if isinstance(path, str) and path.startswith("/")]
         outside = sorted({path for path in mapped if not path.startswith(f"{self.plan.prefix}/")})
+        if before := run.details.get("checks", []):
+            title = FRAMEWORKS[inspect.expectation.framework].title
+            checks = tuple(replace(check, name=f"{title}: {check.name}") for check in checks)
+            outside = sorted({*run.details["libraries"], *outside})
         run.details.update(
-            checks=[check.to_dict() for check in checks], versions=report.get("versions"), libraries=outside
+            checks=[*before, *(check.to_dict() for check in checks)],
+            versions={**(report.get("versions") or {}), **(run.details.get("versions") or {})},
+            libraries=outside,
         )
         wrong = [check for check in checks if not check.passed]
         if wrong:

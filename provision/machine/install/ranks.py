@@ -6,7 +6,7 @@ import dataclasses
 import os
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,9 +80,8 @@ class Ranks:
         arguments = (
             *("--data", str(data.path), "--epochs", str(training.epochs), "--batch-size", str(training.batch_size)),
             *("--learning-rate", str(training.learning_rate)),
-            *STRATEGIES[self.proof.strategy].arguments(self.proof),
         )
-        return self._run(self.proof, arguments, data.name, training.min_accuracy)
+        return self._all((self.proof, *self.proof.others), arguments, data.name, training.min_accuracy)
 
     def prove_numbers(self) -> ProofResult:
         """The numerical proof: gradients, weights, optimizers and callbacks compared with one process on the whole batch.
@@ -91,26 +90,44 @@ class Ranks:
             ConfigError: the stack's program has no ranks of Horovod, whose numbers can be compared.
             ProofError: no rank reported, or the proof failed.
         """
-        numbers = STRATEGIES[self.proof.strategy].numbers
-        if numbers is None:
+        programs = [(one, STRATEGIES[one.strategy].numbers) for one in (self.proof, *self.proof.others)]
+        if programs[0][1] is None:
             raise ConfigError(
                 f"the numerical proof needs ranks of Horovod, but this stack's proof is `{self.proof.strategy}`",
                 hint="leave `--thorough` out",
             )
-        program = str(Path(self.proof.program).with_name(f"{numbers}.py"))
-        return self._run(dataclasses.replace(self.proof, program=program), (), "generated numbers", 0.0)
+        proofs = [
+            dataclasses.replace(one, program=str(Path(one.program).with_name(f"{numbers}.py")))
+            for one, numbers in programs
+            if numbers
+        ]
+        return self._all(proofs, (), "generated numbers", 0.0)
 
-    def _run(self, proof: Prove, arguments: tuple[str, ...], data: str, min_accuracy: float) -> ProofResult:
+    def _all(self, proofs: Sequence[Prove], arguments: tuple[str, ...], data: str, min_accuracy: float) -> ProofResult:
+        """One after the other, for one verdict, which is written after each."""
+        proved: ProofResult | None = None
+        for proof in proofs:
+            proved = self._run(proof, arguments, data, min_accuracy, proved)
+        assert proved is not None
+        return proved
+
+    def _run(
+        self, proof: Prove, arguments: tuple[str, ...], data: str, min_accuracy: float, before: ProofResult | None
+    ) -> ProofResult:
+        """One program, judged, and joined to what was proved `before`."""
+        arguments = (*arguments, *STRATEGIES[proof.strategy].arguments(proof))
         began = time.monotonic()
-        argv, result, reports = self._start(proof, arguments, proof.timeout_s)
+        out = self.into / (f"proof-{proof.strategy}" if before else "proof")
+        argv, result, reports = self._start(proof, arguments, proof.timeout_s, out)
         retry = retry_arguments(proof)
         stalled = stall_of(reports) if retry else None
         if stalled:
             self.listen(Event(kind="progress", step="proof", text=f"{stalled}; once more with {retry[-1]}"))
-            self.store.remove(str(self.into / "proof-stalled"))
-            (self.into / "proof").rename(self.into / "proof-stalled")
+            set_aside = out.with_name(f"{out.name}-stalled")
+            self.store.remove(str(set_aside))
+            out.rename(set_aside)
             left_s = max(1, proof.timeout_s - int(time.monotonic() - began))
-            argv, result, reports = self._start(proof, (*arguments, *retry), left_s)
+            argv, result, reports = self._start(proof, (*arguments, *retry), left_s, out)
         if not reports:
             raise no_report_error(result, proof, str(self.log))
         verdict = judge(proof, reports, min_accuracy, stalled)
@@ -123,7 +140,7 @@ class Ranks:
             seconds=time.monotonic() - began,
             date=time.strftime("%Y-%m-%d", time.gmtime()),
         )
-        if verdict.passed and not result.code:
+        if verdict.passed and not result.code and before is None:
             files = None if is_image_only(Path(self.python).parent.parent) else self._reads(proof, ())
             image = (
                 self._reads(proof, ("env", f"SLURM_JOB_ID=lookups-{os.getpid()}", proof.deliver))
@@ -132,6 +149,7 @@ class Ranks:
             )
             figures = dataclasses.replace(verdict.figures, reads_files=files, reads_image=image)
             proved = dataclasses.replace(proved, verdict=dataclasses.replace(verdict, figures=figures))
+        proved = before.join(proof.title, proved) if before else proved
         write_json(self.into / "verdict.json", proved.to_dict())
         if not verdict.passed or result.code:
             raise failed_proof_error(verdict, result, proof, str(self.log))
@@ -183,10 +201,9 @@ class Ranks:
         )
 
     def _start(
-        self, proof: Prove, arguments: tuple[str, ...], timeout_s: int
+        self, proof: Prove, arguments: tuple[str, ...], timeout_s: int, out: Path
     ) -> tuple[tuple[str, ...], Result, list[dict[str, Any]]]:
-        """Run the program as the proof's processes; the command, how it ended, and their reports."""
-        out = self.into / "proof"
+        """Run the program as the proof's processes; the command, how it ended, and their reports in `out`."""
         self.store.remove(str(out))
         out.mkdir(parents=True)
         argv = self._argv(

@@ -23,7 +23,7 @@ from provision.machine.root.store import Store
 from provision.model.facts import Existing, Facts
 from provision.model.layout import EnvironmentId
 from provision.model.lock import Lock
-from provision.model.space import USUAL, Space, space_of_earlier, space_of_wheels
+from provision.model.space import Space, space_of_earlier, space_of_wheels, usual_space
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import Stack
@@ -106,7 +106,7 @@ def needed_space(store: Store, stack: Stack, locks: Sequence[Lock]) -> Space:
     if fetched and all(fetched):
         with contextlib.suppress(OSError, zipfile.BadZipFile):
             return _unpacked({path for files in fetched for path in files}, compiles=compiles)
-    return _earlier(store, stack, compiles=compiles) or USUAL[stack.framework.name]
+    return _earlier(store, stack, compiles=compiles) or usual_space(stack)
 
 
 def _unpacked(paths: set[Path], *, compiles: bool) -> Space:

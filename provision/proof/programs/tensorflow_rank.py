@@ -151,6 +151,11 @@ class HorovodTrial(HorovodRanks):
 class KerasTrial(Trial):
     """A Keras network of about 56,000 weights, with strided convolutions, so that a rank needs only seconds on one core."""
 
+    @property
+    def keras(self):
+        """Keras, as TensorFlow has it."""
+        return self.tf.keras
+
     def scope(self):
         """Where models are built and loaded: the scope of the strategy, if there is one."""
         return contextlib.ExitStack()
@@ -163,15 +168,19 @@ class KerasTrial(Trial):
         """The callbacks of the strategy, which come before the one that records epochs."""
         return []
 
-    def network(self, seed):
-        """The network; all generators are seeded, so that its weights are those of this seed."""
+    def seed(self, seed):
+        """Seed all generators."""
         random.seed(seed)
         self.np.random.seed(seed)
         self.tf.random.set_seed(seed)
-        layers = self.tf.keras.layers
-        return self.tf.keras.Sequential(
+
+    def network(self, seed):
+        """The network; all generators are seeded, so that its weights are those of this seed."""
+        self.seed(seed)
+        layers = self.keras.layers
+        return self.keras.Sequential(
             [
-                self.tf.keras.Input((28, 28, 1)),
+                self.keras.Input((28, 28, 1)),
                 layers.Conv2D(16, 5, strides=2, activation="relu"),
                 layers.Conv2D(32, 3, strides=2, activation="relu"),
                 layers.Flatten(),
@@ -188,11 +197,11 @@ class KerasTrial(Trial):
         """
         with self.scope():
             self.model = self.network(seed)
-            schedule = self.tf.keras.optimizers.schedules.PolynomialDecay(
+            schedule = self.keras.optimizers.schedules.PolynomialDecay(
                 self.learning_rate, self.args.epochs * self.steps, end_learning_rate=0.0
             )
             self.model.compile(
-                optimizer=self.optimizer(self.tf.keras.optimizers.Adam(schedule)),
+                optimizer=self.optimizer(self.keras.optimizers.Adam(schedule)),
                 loss="sparse_categorical_crossentropy",
                 metrics=["accuracy"],
             )
@@ -218,7 +227,7 @@ class KerasTrial(Trial):
         """A Keras callback that records the epochs."""
         trial = self
 
-        class Epochs(self.tf.keras.callbacks.Callback):
+        class Epochs(self.keras.callbacks.Callback):
             def on_epoch_begin(self, epoch, logs=None):
                 trial.begin_epoch()
 
@@ -241,7 +250,7 @@ class KerasTrial(Trial):
     def load(self, path):
         """Continue with the model of a file."""
         with self.scope():
-            self.model = self.tf.keras.models.load_model(path)
+            self.model = self.keras.models.load_model(path)
 
     def measure(self, images, labels):
         """By `evaluate`."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 
 import pytest
 
@@ -19,16 +20,16 @@ VERSION = "0.28.1"
 
 @pytest.mark.parametrize(("framework", "other"), [("tensorflow", "pytorch"), ("pytorch", "tensorflow")])
 def test_a_build_is_for_one_framework_and_says_so_of_each(framework: str, other: str) -> None:
-    environ = flags.build_environ(framework=framework, cxx="/usr/bin/g++", arch_flags="-mavx2")
+    environ = flags.build_environ(frameworks=[framework], cxx="/usr/bin/g++", arch_flags="-mavx2")
     assert environ[f"HOROVOD_WITH_{framework.upper()}"] == environ[f"HOROVOD_WITHOUT_{other.upper()}"] == "1"
     assert f"HOROVOD_WITHOUT_{framework.upper()}" not in environ and f"HOROVOD_WITH_{other.upper()}" not in environ
-    text = flags.toolchain_file(framework, "/usr/bin/mpicxx", flags.runpath(framework, ("/mpi/lib/libmpi.so",)))
+    text = flags.toolchain_file([framework], "/usr/bin/mpicxx", flags.runpath([framework], ("/mpi/lib/libmpi.so",)))
     assert f"if(TARGET {framework})" in text and other not in text and "@" not in text
 
 
 def test_the_library_searches_torch_then_the_mpi() -> None:
-    assert flags.runpath("pytorch", ("/mpi/lib/libmpi.so",)) == ("$ORIGIN/../../torch/lib", "/mpi/lib")
-    assert flags.runpath("pytorch", ())[1] == flags.runpath("tensorflow", ())[1] == "$ORIGIN/../../../.."
+    assert flags.runpath(["pytorch"], ("/mpi/lib/libmpi.so",)) == ("$ORIGIN/../../torch/lib", "/mpi/lib")
+    assert flags.runpath(["pytorch"], ())[1] == flags.runpath(["tensorflow"], ())[1] == "$ORIGIN/../../../.."
 
 
 def test_the_patches_for_pytorch_are_those_that_its_version_needs() -> None:
@@ -64,3 +65,38 @@ def test_on_gpus_it_is_refused_because_it_was_not_tried(words: Words) -> None:
     with pytest.raises(PlanError) as caught:
         make_builds(request, facts_of(slurm_site()), GpuFacts(cuda_home="/cuda", cuda_version="13.0"), "haswell")
     words("plan", "\n".join(caught.value.to_lines()))
+
+
+BOTH = ("tensorflow", "pytorch")
+
+
+def test_one_build_for_both_joins_the_sources_of_each_and_finds_the_libraries_of_each() -> None:
+    environ = flags.build_environ(frameworks=BOTH, cxx="/usr/bin/g++", arch_flags="-mavx2")
+    assert environ["HOROVOD_WITH_TENSORFLOW"] == environ["HOROVOD_WITH_PYTORCH"] == "1"
+    assert not {"HOROVOD_WITHOUT_TENSORFLOW", "HOROVOD_WITHOUT_PYTORCH"} & set(environ)
+    folders = flags.runpath(BOTH, ("/mpi/lib/libmpi.so",))
+    assert folders == ("$ORIGIN/../../tensorflow", "$ORIGIN/../../torch/lib", "/mpi/lib")
+    text = flags.toolchain_file(BOTH, "/usr/bin/mpicxx", folders)
+    names = re.findall(r"^function\((\w+)\)$", text, re.MULTILINE)
+    assert len(set(names)) == 2 and re.findall(r"DEFER CALL (\w+)\)", text) == names, "CMake keeps the last of one name"
+    assert "if(TARGET tensorflow)" in text and "/horovod/torch/[^/]*$" in text and "@" not in text
+
+
+def test_a_horovod_for_both_has_the_patches_of_both_and_a_wheel_of_its_own() -> None:
+    request = request_for(slurm_site())
+    pins = ("horovod==0.28.1", "torch==2.7.1", f"{request.stack.framework.package}=={request.stack.framework.version}")
+    request = dataclasses.replace(
+        request, patches=shipped.load_patches(VERSION), lock=lock_of(request.stack.name, *pins)
+    )
+    (alone,) = make_builds(request, facts_of(slurm_site()), None, "haswell")
+    both = dataclasses.replace(request, stack=dataclasses.replace(request.stack, beside=("pytorch",)))
+    (build,) = make_builds(both, facts_of(slurm_site()), None, "haswell")
+    assert {patch.name[:4] for patch in build.patches} - {patch.name[:4] for patch in alone.patches} == {
+        *("0025", "0026", "0028")
+    }
+    assert build.key != alone.key and build.abi["framework"][3:5] == ["torch", "2.7.1"]  # type: ignore[index]
+    with pytest.raises(PlanError) as caught:
+        make_builds(
+            dataclasses.replace(both, lock=lock_of("x", pins[0], pins[2])), facts_of(slurm_site()), None, "haswell"
+        )
+    assert "does not pin PyTorch" in caught.value.message and "torch==VERSION" in str(caught.value.hint)

@@ -19,6 +19,7 @@ from provision.machine.install.ranks import Ranks
 from provision.machine.root.store import Store
 from provision.model.layout import Layout
 from provision.model.operation import Prove
+from provision.model.proof_result import ProofResult
 from provision.profile.launcher import Launcher
 from provision.profile.stack import Training
 
@@ -79,6 +80,46 @@ def start(tmp_path: Path) -> Start:
         return ranks, folder
 
     return make
+
+
+def second(ranks: Ranks) -> Ranks:
+    """The same, with the program of another framework behind it."""
+    other = dataclasses.replace(ranks.proof, program="/site/provision/proof/programs/ddp.py")
+    return dataclasses.replace(ranks, proof=dataclasses.replace(ranks.proof, others=(other,)))
+
+
+def reports_of_ddp(accuracy: float = 0.93) -> list[dict[str, Any]]:
+    """Reports of two ranks of torch."""
+    reports = workers()
+    for report in reports:
+        report["versions"]["torch"], report["accuracy"] = "2.7.1", accuracy
+        report["weights_sha256_broadcast"] = "0" * 64
+    return reports
+
+
+def test_what_another_framework_trained_is_in_the_same_verdict(start: Start) -> None:
+    ranks, folder = start(workers(), reports_of_ddp())
+    proof = second(ranks).prove()
+    assert [Path(next(word for word in call if word.endswith(".py"))).stem for call in launcher_calls(folder)] == [
+        "multiworker",
+        "ddp",
+    ]
+    names = [check.name for check in proof.verdict.checks]
+    assert len(names) == len(set(names)) and {"weights", "PyTorch: weights", "PyTorch: restart"} <= set(names)
+    assert proof.verdict.figures.accuracy == 0.93 and proof.verdict.figures.versions["torch"] == "2.7.1"
+    assert "2 workers" in proof.summary and "with PyTorch, 2 ranks of DDP" in proof.summary
+    kept = ProofResult.from_dict(json.loads((ranks.into / "verdict.json").read_text()))
+    assert kept.verdict == proof.verdict
+    assert {path.parent.name for path in ranks.into.glob("*/report-*.json")} == {"proof", "proof-ddp"}
+
+
+def test_a_framework_that_fails_fails_the_verdict_of_both(start: Start) -> None:
+    ranks, _ = start(workers(), reports_of_ddp(accuracy=0.2))
+    with pytest.raises(ProofError, match="accuracy"):
+        second(ranks).prove()
+    kept = json.loads((ranks.into / "verdict.json").read_text())
+    assert kept["passed"] is False
+    assert [check["name"] for check in kept["checks"] if not check["passed"]] == ["PyTorch: accuracy"]
 
 
 def stalled_workers() -> list[dict[str, Any]]:

@@ -12,11 +12,12 @@ from typing import Any
 
 import pytest
 
-from golden_files import facts_of, gpu_site, local_site, lock_of, request_for
+from golden_files import facts_of, gpu_site, local_site, lock_of, request_for, slurm_site
 from parts.cli import run
 from parts.paths import PROGRAMS as FOLDER
 from parts.paths import REPOSITORY
 from parts.profiles import PROFILES, profile, tomllib
+from provision.backends.spack.repository import refuse_compiling
 from provision.commands.shared.offer import judge_profile
 from provision.errors import ConfigError, PlanError
 from provision.knowledge.cuda import gpu_obstacle
@@ -24,8 +25,8 @@ from provision.knowledge.frameworks import FRAMEWORKS, framework_module
 from provision.knowledge.frameworks.pytorch import PYTORCH
 from provision.machine.configuration import shipped
 from provision.machine.files.tables import read_cells, read_combinations
-from provision.model.facts import Existing
-from provision.model.operation import Inspect
+from provision.model.facts import Existing, GpuFacts
+from provision.model.operation import Inspect, Prove
 from provision.model.plan import Plan
 from provision.model.request import Request
 from provision.planning.planner import make_plan
@@ -38,6 +39,7 @@ from provision.proof.inspection import judge_inspection
 
 INSPECT = FOLDER / "inspect_env.py"
 NEWEST, OLDER = "pytorch-2.14.1", "pytorch-2.7.1"
+BOTH = "tensorflow-2.21.0-pytorch-2.7.1"
 
 
 def request_of(site: Site, *pins: str, name: str = NEWEST) -> Request:
@@ -127,7 +129,7 @@ def test_the_label_of_a_wheel_names_its_cuda(version: str, cuda: str | None) -> 
     [
         (gpu_site(), "tensorflow==2.21.0", True),
         (local_site(), "tensorflow==2.21.0", True),
-        (local_site(), "tensorflow-cpu==2.21.0", False),
+        (local_site(), "tensorflow-cpu==2.20.0", False),
         (local_site(), "tensorflow==2.99.0", False),
     ],
 )
@@ -138,6 +140,82 @@ def test_two_frameworks_for_two_cudas_are_refused_in_one_environment(site: Site,
     with pytest.raises(PlanError) as caught:
         plan_of(site, other)
     assert caught.value.message.startswith("TensorFlow 2.21.0 and PyTorch 2.14.1 need two versions of CUDA")
+
+
+def test_a_pair_that_crashes_in_one_process_is_refused_and_the_older_one_is_not() -> None:
+    with pytest.raises(PlanError) as caught:
+        plan_of(local_site(), "tensorflow-cpu==2.21.0")
+    assert caught.value.message.startswith("TensorFlow 2.21.0 and PyTorch 2.14.1 cannot be in one environment")
+    assert any("segmentation fault" in line for line in caught.value.evidence) and BOTH in str(caught.value.hint)
+    assert plan_of(local_site(), "tensorflow-cpu==2.21.0", name=OLDER).environment.version == "2.7.1"
+
+
+def plan_of_both(site: Site, **changes: Any) -> Plan:
+    """The plan of the stack with both frameworks, on a machine with a compiler and an MPI."""
+    request = request_for(site)
+    pins = ("tensorflow-cpu==2.21.0", "torch==2.7.1", "keras==3.15.1", "horovod==0.28.1", "mpi4py==4.1.2")
+    stack = dataclasses.replace(shipped.load_stack(BOTH), compiled=(), **changes)
+    facts = facts_of(site, gpu=GpuFacts(cuda_home="/cuda", cuda_version="12.5") if site.archs[0].gpu else None)
+    return make_plan(dataclasses.replace(request, stack=stack, lock=lock_of(BOTH, *pins)), facts, Existing())
+
+
+def test_both_frameworks_are_inspected_and_proved_each_in_processes_of_its_own() -> None:
+    plan = plan_of_both(slurm_site())
+    first, second = (one for step in plan.steps for one in step.operations if isinstance(one, Inspect))
+    assert [one.command.argv[3] for one in (first, second)] == ["tensorflow", "torch"]
+    assert "--without-horovod" not in {*first.command.argv, *second.command.argv}
+    assert dict(second.expectation.versions)["torch"] == "2.7.1" and second.expectation.mpi_libraries
+    (proof,) = (one for step in plan.steps for one in step.operations if isinstance(one, Prove))
+    ranks, keras = proof.others
+    assert (ranks.strategy, ranks.processes, ranks.title) == ("horovod_torch", proof.processes, "PyTorch")
+    assert (keras.strategy, keras.processes, keras.title) == ("keras_torch", 1, "Keras on torch")
+    # A torch for Keras alone has no Horovod to inspect, and no ranks.
+    plan = plan_of_both(slurm_site(), beside=())
+    _, second = (one for step in plan.steps for one in step.operations if isinstance(one, Inspect))
+    assert "--without-horovod" in second.command.argv and not second.expectation.mpi_libraries
+    (proof,) = (one for step in plan.steps for one in step.operations if isinstance(one, Prove))
+    assert [one.strategy for one in proof.others] == ["keras_torch"]
+
+
+def test_both_frameworks_are_refused_where_they_were_not_tried() -> None:
+    with pytest.raises(PlanError) as caught:
+        plan_of_both(gpu_site())
+    assert "were tried on CPUs only" in caught.value.message
+    with pytest.raises(PlanError) as caught:
+        refuse_compiling(shipped.load_stack(BOTH))
+    assert "only for TensorFlow" in caught.value.message and "and PyTorch" in caught.value.evidence[0]
+
+
+def test_no_stack_that_was_tried_on_cpus_only_is_offered_to_an_arch_with_gpus() -> None:
+    offer = Offer(pythons=None, cuda=("12.6",), gpus=True, glibc="2.36", machine="x86_64", source="x offers")
+    for name, refused in (
+        (BOTH, True),
+        ("pytorch-2.14.1-horovod", True),
+        (OLDER, False),
+        ("tensorflow-2.21.0-gpu", False),
+    ):
+        fit = judge_stack(shipped.load_stack(name), offer, read_combinations(), read_cells())
+        assert ("was tried on CPUs only" in fit.against) == refused, name
+    on_cpus = dataclasses.replace(offer, gpus=False, cuda=None)
+    fit = judge_stack(shipped.load_stack(BOTH), on_cpus, read_combinations(), read_cells())
+    assert not fit.against and not fit.measured, "what was measured is TensorFlow alone"
+
+
+@pytest.mark.parametrize(
+    ("table", "key", "value", "path"),
+    [
+        ("horovod", "frameworks", ["pytorch"], "horovod.frameworks"),
+        ("horovod", "frameworks", ["tensorflow", "jax"], "horovod.frameworks[1]"),
+        (None, "keras_backends", ["jax"], "keras_backends[0]"),
+        ("framework", "version", "2.15.1", "keras_backends"),
+    ],
+)
+def test_a_fault_in_what_a_stack_says_of_both_has_its_place(table: str | None, key: str, value: Any, path: str) -> None:
+    data = tomllib.loads((REPOSITORY / "stacks" / f"{BOTH}.toml").read_text(encoding="utf-8"))
+    (data[table] if table else data)[key] = value
+    with pytest.raises(ConfigError) as caught:
+        read_stack(data, "x.toml")
+    assert path in [line.partition(": ")[0] for line in caught.value.evidence]
 
 
 def test_a_program_of_another_framework_is_a_fault() -> None:

@@ -22,10 +22,11 @@ import pytest
 from golden_files import Words
 from parts.loops import for_each
 from parts.paths import PROGRAMS as FOLDER
+from provision.profile.stack import KERAS_PROGRAMS
 from provision.profile.stack import PROGRAMS as PROGRAMS_OF_A_STACK
 
 HOROVOD = ("horovod_keras.py", "horovod_graph.py", "horovod_torch.py")
-ONE_PROCESS_PROGRAMS = ("single.py", "mirrored.py")
+ONE_PROCESS_PROGRAMS = ("single.py", "mirrored.py", "keras_torch.py")
 STRATEGIES = (*ONE_PROCESS_PROGRAMS, "multiworker.py", "ddp.py")
 TRAINING = (*HOROVOD, *STRATEGIES)
 PROGRAMS = (*TRAINING, "inspect_env.py", "thorough.py", "thorough_torch.py")
@@ -159,7 +160,7 @@ def test_a_report_has_the_fields_that_the_judge_reads(name: str) -> None:
 
 def test_a_stack_can_choose_each_training_program_and_no_other() -> None:
     assert sorted(PROGRAMS + SHARED) == list(FILES)
-    assert sorted(f"{name}.py" for name in PROGRAMS_OF_A_STACK) == sorted(TRAINING)
+    assert {f"{name}.py" for name in (*PROGRAMS_OF_A_STACK, *KERAS_PROGRAMS.values())} == set(TRAINING)
 
 
 def read_npy(archive: zipfile.ZipFile, name: str) -> tuple[str, tuple[int, ...], bytes]:

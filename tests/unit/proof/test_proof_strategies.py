@@ -12,7 +12,7 @@ from provision.proof.strategies import STRATEGIES, judge, name_trainers, retry_a
 
 
 def test_each_program_of_a_stack_and_the_numerical_proof_have_a_strategy() -> None:
-    assert set(STRATEGIES) == {*PROGRAMS, "thorough", "thorough_torch"}
+    assert set(STRATEGIES) == {*PROGRAMS, "keras_torch", "thorough", "thorough_torch"}
 
 
 @pytest.mark.parametrize(
