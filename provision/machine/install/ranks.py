@@ -149,7 +149,9 @@ class Ranks:
             )
             figures = dataclasses.replace(verdict.figures, reads_files=files, reads_image=image)
             proved = dataclasses.replace(proved, verdict=dataclasses.replace(verdict, figures=figures))
-        proved = before.join(proof.title, proved) if before else proved
+        # A numerical proof has the title of the program whose numbers it is about.
+        titles = {STRATEGIES[one.strategy].numbers: one.title for one in self.proof.others}
+        proved = before.join(titles.get(proof.strategy, proof.title), proved) if before else proved
         write_json(self.into / "verdict.json", proved.to_dict())
         if not verdict.passed or result.code:
             raise failed_proof_error(verdict, result, proof, str(self.log))
