@@ -33,19 +33,19 @@ FETCHES = {
     "hub.KerasLayer": ("handle", 0, "a model of TensorFlow Hub", "hub.load(…)"),
     "tensorflow_hub.load": ("handle", 0, "a model of TensorFlow Hub", "hub.load(…)"),
 }
-# What a program does with a rank or the number of ranks, other than splitting the data.
-NOT_DATA = re.compile(
-    r"lr|rate|scale|verbos|log|print|info|callback|warm|momentum|optimi|init|config|gpu|device", re.IGNORECASE
+# Names in programs that split the data, or need not: samplers, data sets that divide themselves, random data. Those of tests say
+# that a set for training and one for tests are made.
+SPLITS = re.compile(
+    r"sampler|shard|split|subset|partition|iterable|webdataset|randn?$|fake|synth|^uniform$", re.IGNORECASE
 )
-# Names in programs of PyTorch that may split the data: samplers, data sets that divide themselves, random data.
-SPLITS = re.compile(r"sampler|shard|split|subset|partition|iterable|webdataset|randn?$|fake|synth", re.IGNORECASE)
+OF_TESTS = {"random_split", "train_test_split", "validation_split", "split"}
+# The number of a process or of all processes, and what a program does with it other than choosing its data.
 PROCESS = re.compile(r"rank|world_?size", re.IGNORECASE)
-NOT_DATA_OF_TORCH = re.compile(
-    rf"{NOT_DATA.pattern}|rank|world|^(to|cuda|setup|main|spawn|barrier|environ|int|str)$|parallel|^DDP$|args|reduce|save",
+NOT_DATA = re.compile(
+    r"lr|rate|scale|verbos|log|print|info|callback|warm|momentum|optimi|init|config|gpu|device|rank|world|parallel|args|reduce|save"
+    r"|^(to|cuda|setup|main|spawn|barrier|environ|DDP)$|^(Adam|SGD|RMSProp|Adagrad|Adadelta)",
     re.IGNORECASE,
 )
-OPTIMIZER = re.compile(r"(Adam|SGD|RMSProp|RMSprop|Optimizer|Adagrad|Adadelta)\w*$")
-RANDOM = re.compile(r"(tf|tensorflow|np|numpy)\.random\.\w{1,40}")
 
 
 @warning("dataset-unused", "`{0}` is never used: `fit` in line {1} trains on other data", "`model.fit({0}, …)`")
@@ -82,75 +82,37 @@ def buffer_in_bytes(program: TrainingProgram) -> Found:
             yield call, size
 
 
-@warning(
-    "input-not-split",
-    "every rank reads the same data: nothing splits it by rank",
-    "{0}",
-)
+@warning("input-not-split", "every rank reads the same data: nothing splits it by rank", "{0}")
 def input_not_split(program: TrainingProgram) -> Found:
     """Data that every rank reads as a whole."""
-    script, aliases = program.script, program.aliases
-    if program.uses_torch:
-        loader = _unsplit_loader(program)
-        yield from [(loader, "`DataLoader(data, sampler=DistributedSampler(data), …)` of `torch.utils.data`")] * bool(
-            loader
-        )
+    script, aliases, scripts = program.script, program.aliases, program.scripts.values()
+    together = aliases or (program.uses_torch and program.ddp)
+    whole = program.is_whole and script.runs and program.trains is not None
+    if not together or not whole or program.modules & OVER_TORCH:
         return
-    trains = script.called & {"fit", "apply_gradients", "minimize", "fit_generator"}
-    if not aliases or not trains or "shard" in script.called or not script.is_whole:
-        return
-    made = script.calls_of(*MAKE_DATA, "load_data", "image_dataset_from_directory")
-    made = [call for call in made if not _is_random(script, call)]
-    steps = (given(call, "steps_per_epoch") for call in script.calls)
+    words = {*program.names, *(name for one in scripts for name in one.arguments)} - OF_TESTS
     # Horovod handed to a function may split the data there.
-    handed = any(isinstance(value, ast.Name) and value.id in aliases for call in script.calls for value in call.args)
-    # A use of the rank or of the number of ranks that is not known to be for something else counts as splitting.
-    splits = any(
-        dotted(call.func).rpartition(".")[0] in aliases and not _for_something_else(script, call)
-        for call in script.calls_of("rank", "size")
-    )
-    if made and not handed and not splits and not any(step is not None and _by_size(step, script) for step in steps):
-        yield made[0], "`dataset = dataset.shard(hvd.size(), hvd.rank())` before `shuffle` and `batch`"
+    handed = any(last(value) in aliases for one in scripts for call in one.calls for value in call.args)
+    if handed or any(SPLITS.search(word) for word in words):
+        return
+    for one in scripts:
+        named: list[ast.Name | ast.Attribute] = [*one.of(ast.Name), *one.of(ast.Attribute)]
+        for node in named:
+            of_horovod = isinstance(node, ast.Attribute) and node.attr == "size" and last(node.value) in aliases
+            number = isinstance(node.ctx, ast.Load) and (of_horovod or PROCESS.search(last(node)))
+            # A use that is not known to be for something else counts as splitting.
+            if number and not _for_something_else(one, node):
+                return
+    made = script.calls_of(*MAKE_DATA, "load_data", "image_dataset_from_directory")
+    fix = "`dataset = dataset.shard(hvd.size(), hvd.rank())` before `shuffle` and `batch`"
+    if program.uses_torch:
+        made = [call for call in script.calls_of("DataLoader") if not unpacks(call)]
+        made = [call for call in made if not given(call, "sampler") and not given(call, "batch_sampler")]
+        fix = "`DataLoader(data, sampler=DistributedSampler(data), …)` of `torch.utils.data`"
+    yield from [(call, fix) for call in made[:1]]
 
 
-def _unsplit_loader(program: TrainingProgram) -> ast.Call | None:
-    """The first loader of PyTorch from which every process reads the same data, as far as it can be seen."""
-    script, words = program.script, (*program.names, *program.script.arguments)
-    if not (program.ddp or program.horovod) or program.modules & OVER_TORCH or not program.is_whole:
-        return None
-    # These make a set for training and one for tests, `split` names one of them.
-    of_tests = {"random_split", "train_test_split", "split"}
-    if any(SPLITS.search(word) for word in words if word not in of_tests) or program.trains is None:
-        return None
-    made = [call for call in script.calls_of("DataLoader") if not unpacks(call)]
-    plain = [call for call in made if not any(given(call, name) for name in ("sampler", "batch_sampler"))]
-    # A number of a process that is used for more than its place, its GPU or a condition may choose its data.
-    of_any: list[ast.Name | ast.Attribute] = [*script.of(ast.Name), *script.of(ast.Attribute)]
-    named = (node for node in of_any if isinstance(node.ctx, ast.Load))
-    numbers = [node for node in named if PROCESS.search(last(node))]
-    chosen = [node for node in numbers if not _for_something_else(script, node, NOT_DATA_OF_TORCH)]
-    return plain[0] if plain and not chosen else None
-
-
-def _is_random(script: ShellScript, call: ast.Call) -> bool:
-    """Whether a data set is made of random numbers, as benchmarks do: then there is nothing to split."""
-    if last(call) not in ("from_tensor_slices", "from_tensors") or not call.args:
-        return False
-    first = call.args[0]
-    parts = first.elts if isinstance(first, ast.Tuple) else [first]
-    values = [value for part in parts for value in script.sources(part)]
-    return all(isinstance(value, ast.Call) and RANDOM.fullmatch(dotted(value.func)) for value in values)
-
-
-def _by_size(node: ast.expr, script: ShellScript) -> bool:
-    """Whether a value depends on the number of ranks."""
-    names = [part for part in ast.walk(node) if isinstance(part, ast.Name)]
-    return any(
-        last(part) == "size" for one in (node, *names) for value in script.sources(one) for part in ast.walk(value)
-    )
-
-
-def _for_something_else(script: ShellScript, call: ast.expr, names: re.Pattern[str] = NOT_DATA) -> bool:
+def _for_something_else(script: ShellScript, call: ast.expr) -> bool:
     """Whether the rank or the number of ranks is used for a learning rate, a GPU, a condition or a text."""
     inner: ast.AST = call
     for outer in script.around(call):
@@ -160,17 +122,17 @@ def _for_something_else(script: ShellScript, call: ast.expr, names: re.Pattern[s
             case ast.FormattedValue() | ast.JoinedStr():
                 return True
             case ast.keyword(arg=word):
-                return bool(word and names.search(word))
+                return bool(word and NOT_DATA.search(word))
             case ast.Call(func=func) if inner is not func:
                 name = last(outer)
-                if names.search(name) or name == "format" or OPTIMIZER.search(name):
+                if NOT_DATA.search(name) or name == "format":
                     return True
                 if name not in ("int", "float", "str", "max", "min"):
                     return name == "load_data"  # only the name of a download's file: `load_data(f"mnist-{rank}.npz")`
             case ast.Assign(targets=[target, *_], value=value):
                 parts = target.elts if isinstance(target, ast.Tuple) else [target]
                 named = " ".join(last(one.value if isinstance(one, ast.Subscript) else one) for one in parts)
-                return bool(names.search(named)) or isinstance(value, ast.Compare)
+                return bool(NOT_DATA.search(named)) or isinstance(value, ast.Compare)
             case ast.stmt():
                 return False
             case _:
