@@ -13,6 +13,7 @@ from provision.lint.shell_lines import ShellCommand
 from provision.lint.training_script import TrainingProgram
 from provision.profile.arch import Arch
 from provision.profile.site import Site
+from provision.wording import count
 
 # Programs of the launchers that the profiles name: `mpiexec-pals` is started as `mpiexec`.
 # HPE's PALS also has an `aprun`, and Polaris' pages start containers of MPICH with `mpirun`.
@@ -83,7 +84,7 @@ def on_service_node(job: JobScript, site: Site, training: TrainingProgram | None
 def ranks(job: JobScript) -> Found:
     """A launcher that starts more ranks than the directives request."""
     for launch in job.launches:
-        given = re.search(r"(?:^|\s)(?:-np?|--np|--ntasks)[ =](\d{1,15})(?=\s|$)", launch.options)
+        given = whole_number(launch.ranks)
         if given is None or launch.launcher == "horovodrun" or job.scheduler == "none":
             continue
         nodes, per_node = launch.nodes or job.nodes, launch.ranks_per_node
@@ -97,20 +98,22 @@ def ranks(job: JobScript) -> Found:
         )
         by_tasks = job.scheduler == "slurm" and launch.launcher in ("srun", "mpirun", "mpiexec") and not own
         wanted = nodes * per_node if per_node is not None else job.number("ntasks") if by_tasks else None
-        if wanted is not None and int(given[1]) > wanted:
+        if wanted is not None and given > wanted:
             product = f"{nodes} nodes × {per_node} ranks per node are {wanted}" if per_node is not None else ""
-            why = f"{given[1]} rank{'s' * (int(given[1]) > 1)}, but {product or f'the job requests {wanted} tasks'}"
-            yield launch.line, why, given[0].strip().replace(given[1], str(wanted))
+            yield (
+                launch.line,
+                f"{count(given, 'rank')}, but {product or f'the job requests {wanted} tasks'}",
+                f"-n {wanted}",
+            )
 
 
 def starts_several(job: JobScript, command: ShellCommand) -> bool:
     """Whether a launcher certainly starts more than one rank of a command."""
     if not command.launcher or "array" in job.options:
         return False
-    launcher, text, tasks = command.launcher, command.options, job.tasks or 1
-    given = re.search(r"(?:^|\s)(?:-np?|--np|--n|--ntasks)(?:[ =]|(?=\d))(\S+)", text)
-    if given:
-        number = job.filled(given[1].strip("\"'"))
+    launcher, tasks = command.launcher, job.tasks or 1
+    if command.ranks:
+        number = job.filled(command.ranks)
         by_tasks = tasks > 1 and re.search(r"SLURM_(NTASKS|NPROCS)\b", number) is not None
         by_nodes = job.nodes > 1 and re.search(r"SLURM_(JOB_NUM_NODES|NNODES)\b", number) is not None
         return int(number[:9]) > 1 if number.isdecimal() else by_tasks or by_nodes
@@ -156,7 +159,7 @@ def other_launcher(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found
 def _pals_launches(job: JobScript, archs: Sequence[Arch]) -> list[ShellCommand]:
     """The lines that start several ranks by PALS, whose defaults place and bind them wrongly."""
     name, own, _ = _of_site(job, archs)
-    several = [launch for launch in own if (launch.number("-np?") or 0) > 1 and _is_python(launch)]
+    several = [launch for launch in own if (whole_number(launch.ranks) or 0) > 1 and _is_python(launch)]
     return several if name == "mpiexec-pals" else []
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import re
 
+from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import INTER, INTRA
 from provision.lint.job_script import TOP, JobScript, Start
-from provision.lint.launch_rules import starts_several
+from provision.lint.launch_rules import HOSTS, starts_several
 from provision.lint.rule import Found, Shown, error, warning
 from provision.lint.shell_lines import ShellCommand, ShellLine, base
 from provision.lint.syntax import is_environ, value_of
@@ -16,7 +17,6 @@ from provision.lint.training_script import OVER_TORCH, TrainingProgram
 from provision.profile.arch import Arch
 
 ALONE = "without a launcher this starts one process, which trains alone"
-RANKS_OF_ITS_OWN = r"(mpirun|mpiexec)\b.*( (-n|-np|--np|--n)[ =]?([2-9]|\d\d)|host|-H |-f )"
 # A launcher in a container, with its options.
 INSIDE = re.compile(r"\b(mpirun|mpiexec|horovodrun)((\s+-\S+(\s+\d+\b)?)*)\s+")
 
@@ -93,11 +93,10 @@ def mirrored_nodes(job: JobScript, program: TrainingProgram, start: Start | None
 def horovod_tasks(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """Horovod with one task and several GPUs."""
     command = start.command if start else None
-    # Its number of ranks may be another one than that of the tasks.
     own = "ntasks-per-gpu" in job.options or (command is not None and command.launcher == "horovodrun")
-    own = own or (
-        command is not None and re.match(RANKS_OF_ITS_OWN, f"{command.launcher} {command.options}") is not None
-    )
+    if command and command.launcher in ("mpirun", "mpiexec"):
+        # Its number of ranks may be another one than that of the tasks.
+        own = own or (whole_number(command.ranks) or 1) > 1 or command.has(HOSTS)
     if program.horovod and (job.tasks or 1) == 1 and job.gpus > 1 and job.scheduler == "slurm" and not own:
         fix = f"`--ntasks-per-node={job.gpus}`"
         if job.value("gpus"):

@@ -126,6 +126,12 @@ class ShellCommand:
         return int(match[1]) if match else None
 
     @property
+    def ranks(self) -> str:
+        """The number of all ranks that its launcher is told to start, as it stands there; empty if it has none."""
+        match = re.search(r"(?:^|\s)(?:-np?|--np|--n|--ntasks)(?:[ =]|(?=\d))(\S+)", self.options)
+        return match[1].strip("\"'") if match else ""
+
+    @property
     def nodes(self) -> int | None:
         """The nodes on which srun starts its program; None if the job decides, or another launcher starts it."""
         return self.number("-N|--nodes") if self.launcher == "srun" else None

@@ -37,7 +37,7 @@ def _node(job: JobScript, arch: Arch) -> tuple[int, int]:
     """The ranks on each node as the launcher or the directives give them, and the threads of a node that they can use."""
     ranks, threads = job.ranks_per_node, arch.node.threads if arch.node else 0
     for launch in job.launches:
-        total = launch.number("-n|--ntasks") if launch.launcher == "srun" else None
+        total = whole_number(launch.ranks) if launch.launcher == "srun" else None
         if total is not None:
             ranks = -(-total // (launch.nodes or job.nodes))
         ranks = launch.ranks_per_node or ranks

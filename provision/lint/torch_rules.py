@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from itertools import pairwise, takewhile
 
+from provision.knowledge.whole_numbers import whole_number
 from provision.lint.job_script import VARIABLE, JobScript, Start
 from provision.lint.launch_rules import starts_several
 from provision.lint.pair_rules import one_gpu_per_task
@@ -46,7 +48,7 @@ def torchrun_tasks(job: JobScript) -> Found:
     """torchrun in several tasks of a node."""
     for launch in job.launches:
         each = launch.torchrun.value(PROCESSES) if launch.torchrun else ""
-        tasks, total = launch.ranks_per_node, launch.number("-n|--ntasks")
+        tasks, total = launch.ranks_per_node, whole_number(launch.ranks)
         if each in ("", "1") or (tasks is None and launch.launcher != "srun"):
             continue  # otherwise the launcher places the tasks
         if tasks is None and total is not None:
@@ -78,12 +80,10 @@ def number_of_shell(job: JobScript, training: TrainingProgram | None) -> Found:
         if not several or "$0" in launch.text:
             continue
         words = expanded(launch.line)
-        words = words[
-            next((place for place, word in enumerate(words, 1) if base(word) == launch.launcher), len(words)) :
-        ]
-        end = next((place for place, word in enumerate(words) if word and set(word) <= set(";&|")), len(words))
+        place = next((place for place, word in enumerate(words) if base(word) == launch.launcher), len(words))
+        command = takewhile(lambda word: not word or not set(word) <= set(";&|"), words[place:])
         torchrun = launch.torchrun
-        for before, word in zip(["", *words], words[:end], strict=False):
+        for before, word in pairwise(command):
             match = _own_number(job, word)
             to_file = re.match(r"(-o|-e|-i|--output|--error|--input)\b|\d?>", word if "=" in word else before)
             meets = torchrun and re.search(r"--rdzv[-_]backend[= ](?!static)|--standalone", " ".join(torchrun.words))
@@ -174,9 +174,8 @@ def world_size(job: JobScript, training: TrainingProgram | None) -> Found:
     value = job.set_to("WORLD_SIZE")
     other = training is not None and (training.horovod or training.modules & OVER_TORCH or _tells_size(training))
     for launch in job.launches if value.isdecimal() and not other else ():
-        number = re.search(r"(?:^|\s)(?:-n|--ntasks)[ =]?(\S+)", launch.options)
-        tasks = job.filled(number[1]) if number else str(job.tasks)
-        own = not number and launch.has(r"-N|--nodes|--n?tasks-per|-w\b|--nodelist")
+        tasks = job.filled(launch.ranks) or str(job.tasks)
+        own = not launch.ranks and launch.has(r"-N|--nodes|--n?tasks-per|-w\b|--nodelist")
         own = own or launch.torchrun is not None or _wrapped(launch) or "WORLD_SIZE" in launch.text
         own = own or job.variables["WORLD_SIZE"].number > launch.line.number or "export -f" in job.text
         differs = tasks.isdecimal() and int(tasks) != int(value[:9])
