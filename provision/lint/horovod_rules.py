@@ -108,7 +108,8 @@ def slurm_number_in_horovod(program: TrainingProgram) -> Found:
 def horovod_not_imported(program: TrainingProgram) -> Found:
     """`hvd` that is never imported."""
     script = program.script
-    if "hvd" not in script.bound and not any(alias.name == "*" for alias in script.of(ast.alias)):
+    imported = {alias.asname or alias.name for alias in script.of(ast.alias)}
+    if not {"hvd", "*"} & (imported | script.assigned.keys() | script.arguments):
         names = ("hvd.size", "hvd.rank", "hvd.init", "hvd.local_rank")
         yield from [(node,) for node in script.of(ast.Attribute) if dotted(node) in names][:1]
 

@@ -18,7 +18,6 @@ from provision.lint.imports import parse
 from provision.lint.shell_lines import (
     ASSIGNMENT,
     PYTHON,
-    SHELLS,
     ShellCommand,
     ShellLine,
     base,
@@ -77,11 +76,6 @@ class JobScript:
     def is_python(self) -> bool:
         """Whether Python runs the script itself."""
         return self.interpreter.startswith("python")
-
-    @property
-    def is_sh(self) -> bool:
-        """Whether a shell with the syntax of sh runs the script."""
-        return self.interpreter in (*SHELLS, "")
 
     def number(self, *keys: str) -> int | None:
         """The whole number that the first of these options gives; None if there is none."""
@@ -188,11 +182,6 @@ class JobScript:
         """The program that is taken to be the training script: the first that a launcher starts, or else the first."""
         starts = self.starts()
         return next((start for start in starts if start.command.launcher), next(iter(starts), None))
-
-    def program(self) -> str | None:
-        """The path of the training script, with the known variables replaced; None if the script starts none."""
-        start = self.main()
-        return start.path if start else None
 
     def filled(self, text: str) -> str:
         """The text, with the variables that the script sets replaced by their values."""

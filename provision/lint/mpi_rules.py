@@ -36,8 +36,9 @@ def rank_dies(job: JobScript, program: TrainingProgram, start: Start | None) -> 
         return
     script = program.script
     for node in _failures(script):
-        if _by_condition(script, node):
-            yield node, "0" if "== 0" in _condition(script, node) else "of this branch", start.path
+        condition = _condition(script, node)
+        if condition and script.class_of(node) is None:
+            yield node, "0" if "== 0" in condition else "of this branch", start.path
             return
 
 
@@ -60,11 +61,6 @@ def _condition(script: ShellScript, node: ast.AST) -> str:
             return ast.unparse(outer.test) if inner in outer.body else "else"
         inner = outer
     return ""
-
-
-def _by_condition(script: ShellScript, node: ast.AST) -> bool:
-    """Whether only ranks of a condition that is written around it run a node."""
-    return _condition(script, node) != "" and not isinstance(script.class_of(node), ast.ClassDef)
 
 
 def _settings(script: ShellScript) -> dict[str, tuple[ast.stmt | ast.expr, object]]:

@@ -13,9 +13,7 @@ from provision.lint.syntax import ShellScript, given, last, value_of
 from provision.lint.training_script import TrainingProgram
 
 # Names of functions that read or look, of what a script writes, and of what it reads.
-LOOKS = re.compile(
-    r"load|read|restore|exists|is_?(file|dir)|list_?dir|i?glob|rmtree|remove|unlink|assert.*", re.IGNORECASE
-)
+LOOKS = re.compile(r"load|read|restore|exists|is_?(file|dir)|list_?dir|glob|rmtree|remove|unlink|assert", re.IGNORECASE)
 WRITTEN = re.compile(
     r"out|save|log|ckpt|check_?point|model|export|result|writ|backup|eval|train_|summar|plot|fig", re.IGNORECASE
 )
@@ -23,7 +21,6 @@ READ = re.compile(
     r"data|input|image|annot|csv|json|cache|te?mp|scratch|sock|lock|port|src|source|record|prefix|__file__",
     re.IGNORECASE,
 )
-OPTIONS = re.compile(r"add_argument|add_option|option|DEFINE_\w+", re.IGNORECASE)
 
 
 @warning(
@@ -45,33 +42,25 @@ def node_local_output(program: TrainingProgram) -> Found:
 
 def _is_read(script: ShellScript, path: ast.Constant, text: str) -> bool:
     """Whether the nearest name that shows it is one of something that is read: data, a cache, a file that exists already."""
-    inner: ast.AST = path
     for outer in script.around(path):
-        names: list[str] = []
         match outer:
             case ast.Compare():
                 return True
             case ast.keyword(arg=str(word)):
-                names = [word]
-            case ast.Call(func=ast.Name(id="open") | ast.Attribute(attr="open") as func) if inner is not func:
+                name = word
+            case ast.Call(args=words) if last(outer) == "open":
                 mode = given(outer, "mode", 1)
                 return mode is None or "r" in str(value_of(mode) or "")
-            case ast.Call(func=func, args=words) if inner is not func:
-                called = last(outer)
-                if any(LOOKS.fullmatch(part) for part in re.split(r"_(?=load|read|exists)|(?<=load|read)_", called)):
+            case ast.Call(args=words):
+                name = " ".join((last(outer), *(str(value_of(word)) for word in words if word is not path)))
+                if LOOKS.search(last(outer)):
                     return True
-                texts = [str(word.value) for word in words if isinstance(word, ast.Constant) and word is not path]
-                names = texts if OPTIONS.fullmatch(called) else [called]
-            case ast.Assign(targets=targets):
-                names = [last(target) for target in targets]
-            case ast.AnnAssign(target=target):
-                names = [last(target)]
+            case ast.Assign(targets=[target, *_]) | ast.AnnAssign(target=target):
+                name = last(target)
             case _:
-                pass
-        for name in names:
-            if WRITTEN.search(name) or READ.search(name):
-                return not WRITTEN.search(name)
+                name = ""
+        if WRITTEN.search(name) or READ.search(name):
+            return not WRITTEN.search(name)
         if isinstance(outer, ast.stmt):
             break
-        inner = outer
     return bool(READ.search(text[5:])) and not WRITTEN.search(text)

@@ -36,7 +36,7 @@ class Shown(NamedTuple):
     """A place in a training script, and the text that shows the fault."""
 
     place: ast.expr | ast.stmt | int
-    text: str
+    text: object
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +107,7 @@ def _found(rule: Rule, given: Mapping[str, Any]) -> Iterator[Finding]:
         else:
             training = given["program"]
             file, number = training.file, line if isinstance(line, int) else line.lineno
-            shown = training.row(number) if text is None else text
+            shown = training.row(number) if text is None else str(text)
         yield Finding(
             weight=rule.weight,
             rule=rule.name,

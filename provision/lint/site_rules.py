@@ -165,11 +165,8 @@ def _refused(job: JobScript, site: Site, arch: Arch) -> Iterator[tuple[str, str,
     for fault in refusals(site, arch, batch):
         subject, accepted = fault.subject, fault.accepted
         if accepted and not (subject == "gpus" and spread):
-            yield (
-                subject,
-                fault.message,
-                FIXES[subject].format(write_directive(site, arch, subject, accepted), accepted),
-            )
+            fix = FIXES[subject].format(write_directive(site, arch, subject, accepted), accepted)
+            yield subject, fault.message, fix
         elif subject == "gpus" and arch.gpu is None:
             others = (write_directive(site, one, "partition") for one in site.archs if one.gpu and one.job.partition)
             yield subject, fault.message, " or ".join(f"`{other}`" for other in others) or "request no GPUs"

@@ -50,7 +50,8 @@ def _in_scope(script: ShellScript, node: ast.AST, depth: int = 4) -> bool:
 def outside_scope(program: TrainingProgram) -> Found:
     """A model that is made outside the scope of its strategy."""
     script, made = program.script, program.script.calls_of(*STRATEGIES)
-    if not made or not script.methods("fit") or OTHER_USES & (script.names | script.keywords) or not script.is_whole:
+    whole = program.is_whole and script.runs and len(program.scripts) == 1
+    if not made or not script.methods("fit") or OTHER_USES & (script.names | script.keywords) or not whole:
         return
     names = {name for name, values in script.assigned.items() if any(call in values for call in made)}
     defined = {node.name for node in script.nodes if isinstance(node, DEFINITIONS)}

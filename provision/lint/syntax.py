@@ -163,13 +163,6 @@ class ShellScript:
         return values
 
     @cached_property
-    def bound(self) -> set[str]:
-        """Every name that the script defines in any way."""
-        names = {node.id for node in self.of(ast.Name) if not isinstance(node.ctx, ast.Load)}
-        names |= {(alias.asname or alias.name).partition(".")[0] for alias in self.of(ast.alias)}
-        return names | {node.name for node in self.nodes if isinstance(node, DEFINITIONS)} | self.arguments
-
-    @cached_property
     def modules(self) -> set[str]:
         """The modules that the script imports, with their full names."""
         return {imported.module for imported in self.imports}
@@ -210,11 +203,6 @@ class ShellScript:
         return {node.value: node.lineno for node in texts if isinstance(node.value, str)}
 
     @cached_property
-    def is_whole(self) -> bool:
-        """Whether this is a program of one file: it runs something itself, and imports no module that may hold a part of it."""
-        return self.runs and all(name.partition(".")[0] in KNOWN_MODULES for name in self.modules)
-
-    @cached_property
     def runs(self) -> bool:
         """Whether this runs something, and does not only define it."""
         body = self.nodes[0].body if isinstance(self.nodes[0], ast.Module) else []
@@ -239,11 +227,6 @@ class ShellScript:
     def by_rank(self, node: ast.AST) -> bool:
         """Whether the value of an expression depends on the rank."""
         return _mentions(node, self.of_rank)
-
-    def functions(self, name: str) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
-        """The functions of this name."""
-        functions = (node for node in self.nodes if isinstance(node, FUNCTIONS))
-        return [function for function in functions if function.name == name]
 
     def around(self, node: ast.AST) -> Iterator[ast.AST]:
         """The nodes around a node, the nearest first."""

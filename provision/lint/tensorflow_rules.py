@@ -242,7 +242,7 @@ def exit_unread(program: TrainingProgram) -> Found:
     body = [part for node in script.nodes[:1] for part in getattr(node, "body", ())]
     body += [part for node in body if isinstance(node, ast.If) for part in node.body]
     for call in (node.value for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
-        for function in script.functions(last(call)):
+        for function in (one for one in script.of(ast.FunctionDef) if one.name == last(call)):
             codes = [n.value for n in ast.walk(function) if isinstance(n, ast.Return)]
             failed = [code for code in map(number_of, codes) if code not in (None, 0)]
             if failed and all(code is None or number_of(code) is not None for code in codes):

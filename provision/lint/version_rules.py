@@ -48,6 +48,9 @@ class Loaded(NamedTuple):
     version: tuple[int, ...]
     tf_keras: bool
 
+    def __str__(self) -> str:
+        return f"`{self.module}` is loaded"
+
 
 def tensorflow_of(script: JobScript) -> Loaded | None:
     """The module or environment with TensorFlow; None if no name gives a version."""
@@ -66,8 +69,8 @@ def _of_version(
     below: tuple[int, ...] = (99,),
     *,
     keras_3: bool = False,
-) -> str | None:
-    """What shows that the job loads such a TensorFlow, if the program does not handle several; `keras_3`: it uses Keras 3."""
+) -> Loaded | None:
+    """The TensorFlow of the job, if it is such a one and the program does not handle several; `keras_3`: it uses Keras 3."""
     loaded, script = tensorflow_of(job), program.script
     plain, _ = tensorflow_names(script)
     tests = (call for call in script.calls_of("hasattr", "getattr") if call.args)
@@ -80,7 +83,7 @@ def _of_version(
         return None
     if keras_3 and (loaded.tf_keras or "TF_USE_LEGACY_KERAS" in script.texts):
         return None
-    return f"`{loaded.module}` is loaded"
+    return loaded
 
 
 @error(
@@ -90,15 +93,14 @@ def _of_version(
 )
 def tf1_names(job: JobScript, program: TrainingProgram) -> Found:
     """Names of TensorFlow 1 under TensorFlow 2."""
-    loaded, shown = tensorflow_of(job), _of_version(job, program, (2,))
-    plain, _ = tensorflow_names(program.script)
+    loaded, (plain, _) = _of_version(job, program, (2,)), tensorflow_names(program.script)
     names = ((node.lineno, *dotted(node).partition(".")) for node in program.script.of(ast.Attribute))
     olds = [
         (line, alias + dot + name) for line, alias, dot, name in names if alias in plain and TF1_NAMES.fullmatch(name)
     ]
-    if loaded and shown and olds:
+    if loaded and olds:
         line, name = min(olds)
-        yield Shown(line, shown), name, loaded.version
+        yield Shown(line, loaded), name, loaded.version
 
 
 @error(
@@ -108,16 +110,16 @@ def tf1_names(job: JobScript, program: TrainingProgram) -> Found:
 )
 def tf2_names(job: JobScript, program: TrainingProgram) -> Found:
     """A program of TensorFlow 2 under TensorFlow 1."""
-    loaded, shown, script = tensorflow_of(job), _of_version(job, program, (1,), (2,)), program.script
+    loaded, script = _of_version(job, program, (1,), (2,)), program.script
     plain, _ = tensorflow_names(script)
     found = [(n.lineno, dotted(n)) for n in script.of(ast.Attribute) if dotted(n).partition(".")[0] in plain]
     names = [(line, name, "does not have it") for line, name in found if TF2_NAMES.fullmatch(name.partition(".")[2])]
     if not script.called & {"enable_eager_execution", "enable_v2_behavior", "function"}:
         eager = "does not run eagerly, so a loop with it trains nothing"
         names += [(line, name, eager) for line, name in found if name.endswith(".GradientTape")]
-    if loaded and shown and names:
+    if loaded and names:
         line, name, why = min(names)
-        yield Shown(line, shown), name, loaded.version, why
+        yield Shown(line, loaded), name, loaded.version, why
 
 
 @error(

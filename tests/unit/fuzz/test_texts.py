@@ -40,7 +40,7 @@ ODD_PYTHON = ("(" * 1000, "a" + ".b" * 50000, f"x = {'-' * 100000}1", "1" + "+1"
 @given(garbled(SCRIPTS), st.sampled_from(SITES), garbled(TRAINING))
 def test_any_job_script_is_checked(text: str, site: object, program: str) -> None:
     script = read_script(text, "job.sh")
-    script.program()
+    script.main()
     for arch in (None, *site.archs):  # type: ignore[attr-defined]
         for finding in lint_job(script, read_training(program, "train.py"), site, arch):  # type: ignore[arg-type]
             assert str(finding)

@@ -98,7 +98,8 @@ def test_the_job_scripts_that_we_write_have_no_fault(path: Path) -> None:
     # Saga's other module tree is a module without a version; only its profile states that.
     without_profile |= {"module-version"} if "module load Zen2Env" in text else set()
     assert {rule for rule, _ in found(text, site=None)} == without_profile
-    program = read_script(text, "job.sh").program() or ""
+    start = read_script(text, "job.sh").main()
+    program = start.path if start else ""
     trains = path.stem not in ("image", "overlay", "own-overlay")
     assert program.endswith("mnist.py" if path.stem == "cray-ml-plugin" else "train.py" if trains else "")
     assert trains or not program

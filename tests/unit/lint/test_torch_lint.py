@@ -373,8 +373,9 @@ def test_a_program_that_a_launched_function_or_text_starts_has_a_launcher(start:
 
 def test_the_program_behind_torchrun_is_read() -> None:
     for start in ("torchrun --nproc-per-node=4 train.py", "accelerate launch train.py", "deepspeed train.py --x y"):
-        assert read_script(JOB.replace(SRUN, start), "job.sh").program() == "train.py"
-    assert read_script(JOB.replace(SRUN, "echo torchrun train.py"), "job.sh").program() is None
+        main = read_script(JOB.replace(SRUN, start), "job.sh").main()
+        assert main is not None and main.path == "train.py"
+    assert read_script(JOB.replace(SRUN, "echo torchrun train.py"), "job.sh").main() is None
 
 
 @pytest.mark.parametrize(
