@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import takewhile
 
 from provision.knowledge.container_options import VARIABLES, hides_environment, is_no
 from provision.knowledge.images import sees_no_gpu
@@ -19,8 +18,11 @@ SET_UP = re.compile(r"--overlay.*((source|\.) \S+|conda\S* (run|activate)|/pytho
 # `tensorflow_25.02-tf2-py3.sif` is NVIDIA's, with CUDA.
 PULLED = re.compile(r"tensorflow_(?!\d\d\.\d\d-tf)([\w.-]+)\.sif")
 STARTS = re.compile(r"\b(apptainer|singularity)\b.{0,2000}\b(exec|run|shell)\b", re.DOTALL)
-# Behind the options of a container's program is its image, or a program in that.
-IMAGE = re.compile(r".*\.(sif|simg|sqsh)|.*://.*|\$\{?\w+\}?|(.*/)?(python[\d.]*|bash|sh)|.*\.py")
+# The long options that take no value in the next word.
+SWITCHES = re.compile(
+    r"--(nv|nvccli|rocm|cleanenv|contain|containall|compat|writable|writable-tmpfs|no-\w+|fakeroot|pid|ipc|net|uts|userns|unsquash"
+    r"|disable-cache|sharens|keep-privs|allow-setuid|quiet|silent|verbose|debug|nocolor|boot|oci|sif-fuse|passphrase)"
+)
 ASSIGNED = re.compile(r"\b(" + "|".join(VARIABLES) + r")=([\w'\"]*)")
 # The user hands in the variables of the launcher.
 HANDED_IN = re.compile(
@@ -110,8 +112,19 @@ def container_env(job: JobScript) -> Found:
 def _options(job: JobScript, command: ShellCommand) -> Iterator[str]:
     """The options of a container's program, up to the image; variables and arrays of the script are read."""
     place = next(index for index, word in enumerate(command.all_words) if base(word) in ("apptainer", "singularity"))
-    words = (part for word in command.all_words[place + 1 :] for part in _expanded(job, word))
-    return (word for word in takewhile(lambda word: not IMAGE.fullmatch(word), words) if word.startswith("-"))
+    takes_value, subcommand = False, False
+    words = [part for word in command.all_words[place + 1 :] for part in _expanded(job, word)]
+    for word in words:
+        if takes_value:
+            takes_value = False
+        elif word.startswith("-"):
+            yield word
+            short = len(word) == 2 and word[1] in "BHSWos"
+            takes_value = short or (word.startswith("--") and "=" not in word and not SWITCHES.fullmatch(word))
+        elif subcommand:
+            return  # the image
+        else:
+            subcommand = True
 
 
 def _expanded(job: JobScript, word: str) -> list[str]:

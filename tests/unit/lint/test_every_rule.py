@@ -994,6 +994,8 @@ def test_ranks_in_containers_under_such_a_variable_are_found(name: str) -> None:
         ("exec tf.sif", "exec --cleanenv --env-file ranks.env tf.sif"),
         ("srun apptainer exec", "export APPTAINERENV_PMI_RANK=$PMI_RANK\nsrun apptainer exec -e"),
         ("python train.py", "bash -e train.sh"),
+        ("exec tf.sif python train.py", "exec --pwd / -B /data:/data /images/sandbox sh -lc 'set -e; python train.py'"),
+        ("exec tf.sif", "exec --bind -e tf.sif"),
         ("srun apptainer exec tf.sif", "apptainer exec -e tf.sif mpirun -np 4"),
         ("srun apptainer exec tf.sif python", "srun python -e --cleanenv"),
     ],
