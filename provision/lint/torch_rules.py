@@ -34,9 +34,7 @@ SHARES = re.compile(
     re.IGNORECASE,
 )
 # A GPU that is not one for all processes: it is numbered, set, counted, or hidden from others.
-CHOOSES_GPU = re.compile(
-    r"set_device|local_?(rank|id)|device_(count|ids?)|gpu|dev_?id|ordinal|^cuda:\D*$|^cuda:[1-9]", re.IGNORECASE
-)
+CHOOSES_GPU = re.compile(r"set_device|local_?(rank|id)|device_(count|ids?)|gpu(_?id)?|dev_?id|ordinal", re.IGNORECASE)
 
 
 @error(
@@ -249,6 +247,65 @@ def _own_addresses(script: ShellScript) -> Iterator[ast.expr]:
             yield node
 
 
+def _on_first_gpu(script: ShellScript) -> ast.expr | None:
+    """The first expression by which every process uses GPU 0, if nothing in the script chooses a GPU."""
+    ids = [value for call in script.calls for name in ("device_ids", "output_device") if (value := given(call, name))]
+    fixed = bool(ids) and all(isinstance(value, ast.List | ast.Constant) and _is_zero(value) for value in ids)
+    of_any: list[ast.Name | ast.Attribute] = [*script.of(ast.Name), *script.of(ast.Attribute)]
+    words = {last(node) for node in of_any if isinstance(node.ctx, ast.Load) and not _only_asked(script, node)}
+    # The number is read into a name, whose uses decide.
+    into = (node for node in script.of(ast.Assign) if any(map(_names_gpu, node.targets)))
+    read = {id(part) for node in into for part in ast.walk(node.value)}
+    words |= {
+        str(node.value)[:80] for node in script.of(ast.Constant) if id(node) not in read and isinstance(node.value, str)
+    }
+    words |= script.arguments | (script.keywords - ({"device_ids", "output_device"} if fixed else set()))
+    if any(CHOOSES_GPU.search(word) or re.match(r"cuda:\D*$|cuda:[1-9]", word) for word in words):
+        return None
+    used: list[ast.expr] = [
+        call for call in script.methods("cuda") if not call.keywords and all(map(_is_zero, call.args))
+    ]
+    used += [node for node in script.of(ast.Constant) if node.value in ("cuda", "cuda:0")]
+    used += [*ids, *script.calls_of("set_device")]
+    return min(used, key=lambda node: node.lineno, default=None)
+
+
+def _names_gpu(target: ast.expr) -> bool:
+    """Whether a name, or one of several, to which a value is assigned is that of the number of a GPU."""
+    names = target.elts if isinstance(target, ast.Tuple) else [target]
+    return any(isinstance(name, ast.Name) and CHOOSES_GPU.search(name.id) for name in names)
+
+
+def _is_zero(node: ast.expr) -> bool:
+    """Whether an expression is GPU 0, or a list of only that."""
+    if isinstance(node, ast.List):
+        return len(node.elts) == 1 and _is_zero(node.elts[0])
+    return value_of(node) in (0, "cuda:0") and value_of(node) is not False
+
+
+def _only_asked(script: ShellScript, node: ast.AST) -> bool:
+    """Whether a name is only compared with something, or shown, or chooses GPU 0."""
+    parent = script.parents.get(id(node))
+    if isinstance(parent, ast.Call) and parent.func is node and last(node) == "set_device":
+        return bool(parent.args) and all(map(_is_zero, parent.args))
+    for outer in script.around(node):
+        if isinstance(outer, ast.Compare | ast.FormattedValue) or (
+            isinstance(outer, ast.Call) and last(outer) == "print"
+        ):
+            return not any(
+                isinstance(part, ast.Constant) and "cuda" in str(part.value) for part in ast.walk(_text(script, outer))
+            )
+        if isinstance(outer, ast.stmt):
+            return isinstance(outer, ast.If | ast.While) and any(part is node for part in ast.walk(outer.test))
+    return False
+
+
+def _text(script: ShellScript, node: ast.AST) -> ast.AST:
+    """The text of which a value is a part: `f"cuda:{rank}"`."""
+    outer = script.parents.get(id(node))
+    return outer if isinstance(outer, ast.JoinedStr) else node
+
+
 @error(
     "gpu-not-pinned",
     "all {0} processes of a node use GPU 0",
@@ -262,12 +319,9 @@ def all_on_first_gpu(job: JobScript, program: TrainingProgram, start: Start | No
     ranks = _processes(job, start.command) or (job.ranks_per_node if start.command.launcher else 1)
     bound = one_gpu_per_task(job) or _wrapped(start.command)
     bound = bound or re.search(r"gpu-bind|gpus-per-task|VISIBLE_DEVICES", job.text) is not None
-    scripts = program.scripts.values()
-    words = (*program.names, *program.texts, *(name for script in scripts for name in script.arguments))
-    moved = [call for script in scripts for call in script.methods("cuda")]
-    chosen = any(map(arguments, moved)) or any(CHOOSES_GPU.search(word[:80]) for word in words)
-    first = (moved or {"cuda", "cuda:0"} & program.texts) and not chosen
-    if first and (found or not bound) and min(ranks, job.gpus or ranks) > 1:
+    node = next((node for script in program.scripts.values() if (node := _on_first_gpu(script))), None)
+    chosen = any(_on_first_gpu(script) is None and "cuda" in script.names for script in program.scripts.values())
+    if node is not None and not chosen and (found or not bound) and min(ranks, job.gpus or ranks) > 1:
         yield start.command.line, ranks
 
 

@@ -208,11 +208,9 @@ def test_an_address_of_the_own_node_is_found_on_two_nodes(line: str, accused: bo
     ],
 )
 def test_processes_that_all_use_the_first_gpu_are_found(job: str, accused: bool) -> None:
-    for program in (FIRST_GPU, FIRST_GPU.replace(".cuda()", ".to('cuda:0')")):
-        assert ("gpu-not-pinned" in found(job, program)) is accused
-    for move in (".to(f'cuda:{rank % 4}')", ".cuda(rank)", ""):
-        assert "gpu-not-pinned" not in found(job, FIRST_GPU.replace(".cuda()", move))
-    assert "gpu-not-pinned" not in found(job, DDP)
+    assert ("gpu-not-pinned" in found(job, FIRST_GPU)) is accused
+    for other in (DDP, FIRST_GPU.replace(".cuda()", ".to(f'cuda:{rank % 4}')"), FIRST_GPU.replace(".cuda()", "")):
+        assert "gpu-not-pinned" not in found(job, other)
 
 
 def test_several_tasks_without_a_launcher_are_found() -> None:
@@ -409,6 +407,14 @@ def test_what_processes_of_pytorch_do_alone_is_found(old: str, new: str, rule: s
         shared = program.replace("        optimizer.step()", "        dist.all_reduce(x)\n        optimizer.step()")
         assert rule not in {**found(JOB, shared), **found(JOB, f"from mine import wrap\n{program}")}
     assert set(found(JOB, program)) == ({rule} if rule else set())
+
+
+def test_one_gpu_for_all_processes_is_found_where_it_is_named() -> None:
+    program = DDP.replace("torch.cuda.set_device(local_rank)\n", "print(local_rank)\n")
+    by_call = DDP.replace("set_device(local_rank)", "set_device(0)").replace("[local_rank]", "[0]")
+    for at_zero in (by_call, program.replace("[local_rank]", "[0]"), FIRST_GPU.replace(".cuda()", ".to('cuda:0')")):
+        assert "gpu-not-pinned" in found(JOB, at_zero)
+        assert "gpu-not-pinned" in found(JOB.replace("srun", "source env.sh\nsrun"), at_zero)
 
 
 def test_a_loader_that_shuffles_beside_a_split_for_tests_is_found() -> None:
