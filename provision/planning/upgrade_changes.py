@@ -1,11 +1,14 @@
-"""What an upgrade changes for users of one arch: versions, advisories and patches. Pure."""
+"""What is newer than an environment, a lock or advisories, and what an upgrade changes for users of one arch. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from provision.knowledge.advisories import Advisories, open_advisories
+from provision.model.check import Check, observed
+from provision.model.lock import Lock
+from provision.model.record import Record
 from provision.model.stored import Stored
-from provision.planning.publication import differences, in_short
+from provision.planning.publication import differences, in_short, planned_versions
 
 MOST_NAMED = 8
 
@@ -69,3 +72,37 @@ def change_lines(changes: UpgradeChanges) -> list[str]:
     if not changes.patches_dropped and not changes.patches_added:
         lines.append("  patches of Horovod: the same")
     return lines
+
+
+def newer_lock(record: Record, lock: Lock, installed: Mapping[str, str], stack: str) -> list[Check]:
+    """Whether the lock of its stack differs from the one that it was built from."""
+    if record.identity.get("lock") in (None, "", lock.sha256):
+        return []
+    wanted = planned_versions(lock.pins, record.identity)
+    changed = differences({name: version for name, version in installed.items() if name in wanted}, wanted)
+    return [
+        observed(
+            "",
+            "note",
+            f"the lock of `{stack}` changed after it was built: {in_short(changed) or 'the same versions, other files'}",
+            name="lock",
+            hint=f"`provision upgrade --dry-run {stack}` shows what a newer environment changes",
+        )
+    ]
+
+
+def newer_advisories(record: Record, open_now: Mapping[str, str], stack: str) -> list[Check]:
+    """The advisories that are open now and were not known then; `open_now` has the package of each."""
+    new = [] if record.advisories is None else sorted(open_now.keys() - set(record.advisories))
+    if not new:
+        return []
+    named = in_short([f"{name} ({open_now[name]})" for name in new])
+    return [
+        observed(
+            "",
+            "note",
+            f"{len(new)} open that were not known when it was built: {named}",
+            name="advisories",
+            hint=f"`provision audit {record.environment}`; `provision upgrade --dry-run {stack}`",
+        )
+    ]

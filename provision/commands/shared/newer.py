@@ -12,7 +12,7 @@ from provision.machine.probes.installed_packages import installed_versions
 from provision.machine.root.store import Store
 from provision.model.check import Check
 from provision.model.layout import EnvironmentId
-from provision.planning.newer_than_build import newer_advisories, newer_lock
+from provision.planning.upgrade_changes import newer_advisories, newer_lock
 
 
 def newer_than_build(store: Store, env: EnvironmentId) -> list[Check]:

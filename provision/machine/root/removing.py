@@ -22,7 +22,7 @@ from provision.machine.root.store import Store
 from provision.machine.sharing.claims import describe_holder
 from provision.machine.sharing.locks import Waiting, holder, is_left
 from provision.machine.sharing.shared_root import LEFT
-from provision.model.description import Description
+from provision.model.modulefile import Description
 from provision.model.generation import Generation
 from provision.model.layout import EnvironmentId
 from provision.model.manifest import HEAD, ManifestHead

@@ -27,7 +27,7 @@ from provision.machine.root.sealing import seal
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.trace import Trace, judge_traces
-from provision.planning.newer_than_build import newer_advisories, newer_lock
+from provision.planning.upgrade_changes import newer_advisories, newer_lock
 
 ENV = EnvironmentId("knl", "tensorflow", "2.15.1", "0000000000")
 Captured = pytest.CaptureFixture[str]
