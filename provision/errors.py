@@ -228,6 +228,12 @@ class StoreError(ProvisionError):
     kind: ErrorKind = "store"
 
 
+def lines_of(label: str, wrong: Fault | ProvisionError) -> list[str]:
+    """One of several faults as lines: its message behind a label, and below it the evidence and the hint."""
+    hint = [f"hint: {wrong.hint}"] if wrong.hint else []
+    return [f"{label}: {wrong.message}", *(f"  {line}" for line in (*wrong.evidence, *hint))]
+
+
 def raise_faults(
     faults: Sequence[Fault], error: type[ProvisionError] = PlanError, kind: ErrorKind | None = None
 ) -> None:
@@ -241,7 +247,5 @@ def raise_faults(
     first, *others = faults
     evidence = [*first.evidence]
     for fault in others:
-        evidence += [f"also: {fault.message}", *(f"  {line}" for line in fault.evidence)]
-        if fault.hint:
-            evidence.append(f"  hint: {fault.hint}")
+        evidence += lines_of("also", fault)
     raise error(first.message, evidence=evidence, hint=first.hint, kind=kind, faults=faults)

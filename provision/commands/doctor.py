@@ -23,7 +23,7 @@ from provision.machine.probes.provided import look_at_container, provided_faults
 from provision.machine.root.completing import needed_subject
 from provision.machine.root.store import Store
 from provision.machine.root.usable import unusable
-from provision.model.check import MARKS, Check, State, observed
+from provision.model.check import Check, State, observed
 from provision.model.facts import Facts
 from provision.planning.math_library import library_faults
 from provision.planning.preflight import closed_fault, cpu_fault, gpu_faults, place_faults
@@ -50,12 +50,7 @@ def run(args: argparse.Namespace) -> Outcome:
         if check.group != group:
             group = check.group
             lines.append(group)
-        lines += [
-            f"  {MARKS[check.state]} {check.message}",
-            *(f"      {line}" for line in check.evidence),
-        ]
-        if check.hint:
-            lines.append(f"      hint: {check.hint}")
+        lines += [f"  {line}" for line in check.to_lines()]
     bad = sum(check.state == "bad" for check in checks)
     lines += [
         "",

@@ -15,8 +15,6 @@ from provision.model.overview import Entry
 from provision.planning.environment_table import select, table
 from provision.wording import count
 
-ORDERS = ("name", "age", "size", "state")
-
 
 def run(args: argparse.Namespace) -> Outcome:
     """List the environments; the exit code is 1 if users can load what is not whole. Columns that do not fit are left out."""

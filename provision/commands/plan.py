@@ -11,7 +11,7 @@ from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.replaced import replaced_line
 from provision.commands.shared.target import Target, describe_own_files, read_target
 from provision.commands.shared.typos import refuse_unused
-from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
+from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError, lines_of
 from provision.jobs.build_job import build_batch
 from provision.knowledge.compatibility import describe_cell, find_cell, keras_of
 from provision.machine.configuration import shipped
@@ -29,12 +29,10 @@ def run(args: argparse.Namespace) -> Outcome:
     """Make the plan and show it."""
     target = read_target(args, unfinished=args.profile)
     alone = args.profile or not target.is_here
-    unused = (("--commands", args.commands),) if alone else (("--account", args.account),)
-    refuse_unused(
-        args, unused, "a plan from the profile alone has no commands" if alone else "only a job has an account"
-    )
     if alone:
+        refuse_unused(args, "a plan from the profile alone has no commands", "--commands")
         return _outline(target, args, forced=args.profile)
+    refuse_unused(args, "only a job has an account", "--account")
     facts = target.observe()
     try:
         request = target.request(facts)
@@ -67,8 +65,7 @@ def run(args: argparse.Namespace) -> Outcome:
     lines.append(f"configuration: {describe_own_files(own)}")
     for fault in notes:
         kind = "note" if fault.kind == "outside-job" else "problem on this machine"  # a login node is not at fault
-        lines += [f"{kind}: {fault.message}", *(f"  {line}" for line in fault.evidence)]
-        lines += [f"  hint: {fault.hint}"] if fault.hint else []
+        lines += lines_of(kind, fault)
     result = {
         **plan.to_dict(),
         "own_files": own,
@@ -119,8 +116,7 @@ def _outline(target: Target, args: argparse.Namespace, *, forced: bool) -> Outco
         lines.append(f"nobody confirmed: {', '.join(unconfirmed)}")
     lines.append(f"configuration: {describe_own_files(own)}")
     if refused:
-        lines += ["", f"no job yet: {refused.message}", *(f"  {line}" for line in refused.evidence)]
-        lines += [f"  hint: {refused.hint}"] if refused.hint else []
+        lines += ["", *lines_of("no job yet", refused)]
     result = {
         "profile": site.origin,
         "arch": arch.name,

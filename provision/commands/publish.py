@@ -59,15 +59,8 @@ def read_marks(args: argparse.Namespace) -> Marks:
     """How the module is to be shown.
 
     Raises:
-        ConfigError: two options contradict each other, or the date or a text is not valid.
+        ConfigError: the date or a text is not valid.
     """
-    for first, second in (("default", "no_default"), ("hidden", "visible"), ("deprecate", "no_deprecate")):
-        if getattr(args, first) and getattr(args, second):
-            raise ConfigError(
-                f"`--{first}` and `--{second.replace('_', '-')}` contradict each other",
-                hint="give one of them",
-                kind="usage",
-            )
     deprecation = None
     if args.deprecate:
         date, text = args.deprecate

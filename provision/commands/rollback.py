@@ -18,11 +18,8 @@ from provision.wording import add_arch
 
 def run(args: argparse.Namespace) -> Outcome:
     """Replace the pointer with one rename."""
-    refuse_unused(
-        args,
-        (("--generation", args.generation and args.list), ("--dry-run", args.dry_run and args.list)),
-        "`--list` only lists",
-    )
+    if args.list:
+        refuse_unused(args, "`--list` only lists", "--generation", "--dry-run")
     site = shipped.load_site(args.site)
     store = read_store(site, lenient=True)
     arch = one_arch(store.generations.archs(), site, args.arch)

@@ -11,15 +11,16 @@ from pathlib import Path
 from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.prove_all import prove_all
-from provision.commands.shared.proving import history_of, judged, ranks_of, refuse_outside_job
+from provision.commands.shared.proving import judged, ranks_of, refuse_outside_job
 from provision.commands.shared.target import make_target
-from provision.commands.shared.typos import refuse_submit, refuse_unused
+from provision.commands.shared.typos import refuse_other_than_one, refuse_submit, refuse_unused
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
 from provision.knowledge.frameworks import TITLES
 from provision.machine.configuration import shipped
 from provision.machine.install.ranks import Ranks
 from provision.machine.probes.provided import provided_environment
 from provision.machine.programs.shell import which
+from provision.machine.root.entries import read_proofs
 from provision.machine.terminal.progress_lines import listener, shown_as_step
 from provision.model.event import Listener
 from provision.model.layout import EnvironmentId
@@ -31,29 +32,20 @@ from provision.wording import count
 
 def run(args: argparse.Namespace) -> Outcome:
     """Load the module, train and judge; the verdict is written to the environment's `.provision/tests/`."""
-    given = (("ENVIRONMENT", args.environment), ("--all", args.all), ("--provided", args.provided))
-    chosen = [name for name, value in given if value]
-    if len(chosen) != 1:
-        both = f"`--provided` tests the site's modules, but the environment `{args.environment}` was given"
-        raise ConfigError(
-            "no environment is given"
-            if not chosen
-            else both
-            if args.provided and args.environment
-            else f"`provision test` got {' and '.join(f'`{name}`' for name in chosen)}",
-            hint="`provision list` lists the environments; `--all` proves all that users load; "
-            "`--provided --arch ARCH` tests the site's own modules",
-        )
+    hint = (
+        "`provision list` lists the environments; `--all` proves all that users load; "
+        "`--provided --arch ARCH` tests the site's own modules"
+    )
+    refuse_other_than_one(args, "--all", "--provided", hint=hint)
     if args.stack and not args.provided:
         raise ConfigError(
             "`--stack` needs `--provided`: an environment has its own stack",
             hint=f"`provision test {args.environment or '--all'}`",
         )
     if args.provided:
-        used_by_others = (("--submit", args.submit), ("--no-wait", args.no_wait), ("--events", args.events))
-        refuse_unused(args, used_by_others, "`--provided` is given")
+        refuse_unused(args, "`--provided` is given", "--submit", "--no-wait", "--events")
     if not args.submit:
-        refuse_unused(args, (("--no-wait", args.no_wait), ("--account", args.account)), "`--submit` is not given")
+        refuse_unused(args, "`--submit` is not given", "--no-wait", "--account")
     site = shipped.load_site(args.site)
     refuse_submit(args, site)
     if args.all or args.submit or args.events:
@@ -66,7 +58,7 @@ def run(args: argparse.Namespace) -> Outcome:
         else:
             store = read_store(site)
             env = find_environment(store, args.environment, args.arch, site=site)
-            what, ranks, earlier = str(env), ranks_of(site, store, env, listen), history_of(store, env)
+            what, ranks, earlier = str(env), ranks_of(site, store, env, listen), read_proofs(store, env)
         title = f"the {'numerical ' * args.thorough}proof of {what}"
         with shown_as_step(listen, "proof", title):
             proof = ranks.prove_numbers() if args.thorough else ranks.prove()

@@ -26,7 +26,7 @@ from provision.machine.network.fetching import fetch_packages, fetch_source
 from provision.machine.network.lock_compiler import newer_locks
 from provision.machine.root.store import Store
 from provision.machine.root.upgrades import Switched, Upgrades, refuse_unwritable
-from provision.machine.terminal.console import say
+from provision.machine.terminal.console import say, say_error
 from provision.model.upgrade import ArchUpgrade, Upgrade
 from provision.planning.preflight import network_faults
 from provision.planning.publication import changes
@@ -63,18 +63,13 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def _refuse(args: argparse.Namespace) -> None:
-    given = (
-        ("--arch", args.archs),
-        ("--locks", args.locks),
-        ("--recompile", args.recompile),
-        ("--submit", args.submit),
-        ("--dry-run", args.dry_run),
-    )
     if args.undo:
-        refuse_unused(args, given, "`--undo` only changes what users load")
+        why = "`--undo` only changes what users load"
+        refuse_unused(args, why, "--arch", "--locks", "--recompile", "--submit", "--dry-run")
     if not args.submit:
-        refuse_unused(args, (("--no-wait", args.no_wait), ("--account", args.account)), "there is no job")
-    refuse_unused(args, (("--recompile", args.recompile and args.locks),), "`--locks` names the locks")
+        refuse_unused(args, "there is no job", "--no-wait", "--account")
+    if args.locks:
+        refuse_unused(args, "`--locks` names the locks", "--recompile")
 
 
 def _locks(args: argparse.Namespace, upgrades: Upgrades, parts: list[Part]) -> contextlib.AbstractContextManager[Path]:
@@ -173,8 +168,7 @@ def _build(args: argparse.Namespace, archs: list[str]) -> tuple[dict[str, Provis
             if error.kind == "interrupted":
                 raise
             errors[arch] = complete_error(error, order.subject(arch))
-            for line in error.to_lines():
-                say(f"{arch}: {line}" if line else "")
+            say_error(error, arch)
     return errors, {}
 
 

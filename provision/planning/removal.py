@@ -45,23 +45,16 @@ class Resident:
     """The other admin who owns its files: only this admin and root can free their space."""
 
     @property
-    def protection(self) -> str | None:
-        """Why it must not be removed; None if it may be."""
-        found = self.protected("")
-        return found[0] if found else None
-
-    def protected(self, typed: str) -> tuple[str, str] | None:
-        """Why it must not be removed, and what to do about that; `typed` is the option that names the site."""
+    def protection(self) -> tuple[str, str] | None:
+        """Why it must not be removed, and what to do about that; None if it may be removed."""
         free = "wait until it is free, then run the same command again"
         if self.module:
-            hint = (
-                f"`provision unpublish{typed} {self.environment}`; what users loaded keeps working until it is removed"
-            )
+            hint = f"`provision unpublish {self.environment}`; what users loaded keeps working until it is removed"
             return f"users load it as {self.module}{' (the default)' if self.default else ''}", hint
         if self.newer:
             return self.newer, "update this installation; until then it changes nothing that a newer version wrote"
         if self.pinned is not None:
-            return f"pinned: {self.pinned}", f"`provision pin{typed} --off {self.environment}`"
+            return f"pinned: {self.pinned}", f"`provision pin --off {self.environment}`"
         if self.holder:
             return f"in use by {self.holder}", free
         if self.used_by:
@@ -106,7 +99,7 @@ def decide(residents: Sequence[Resident], rules: Rules) -> tuple[RemovalDecision
     decisions: list[RemovalDecision] = []
     kept: dict[tuple[str, str], int] = {}
     for resident in sorted(residents, key=lambda one: (one.arch, one.name, one.age_s, one.environment)):
-        reason = resident.protection
+        reason = resident.protection[0] if resident.protection else None
         if reason is None and resident.finished:
             family = (resident.arch, resident.name)
             if kept.get(family, 0) < rules.keep:
@@ -125,13 +118,13 @@ def decide(residents: Sequence[Resident], rules: Rules) -> tuple[RemovalDecision
     return tuple(decisions)
 
 
-def refuse_protected(resident: Resident, typed: str) -> None:
+def refuse_protected(resident: Resident) -> None:
     """Raise if this environment must not be removed.
 
     Raises:
         ConfigError: it is published, pinned, locked, in use, or of a newer version.
     """
-    if found := resident.protected(typed):
+    if found := resident.protection:
         reason, hint = found
         raise ConfigError(
             f"`{resident.environment}` must not be removed", evidence=[reason], hint=hint, kind="protected"

@@ -36,12 +36,12 @@ def run(args: argparse.Namespace) -> Outcome:
     site = shipped.load_site(args.site)
     what: str = args.what
     if not what.startswith(TFDS):
-        refuse_unused(args, [("--data-dir", args.data_dir)], f"`{what}` is not a set of TensorFlow Datasets")
+        refuse_unused(args, f"`{what}` is not a set of TensorFlow Datasets", "--data-dir")
     if what.endswith(".py"):
         return _program(args, site)
     address = "://" in what
     if not address:
-        refuse_unused(args, [("--sha256", args.sha256), ("--name", args.name)], f"`{what}` is not an address")
+        refuse_unused(args, f"`{what}` is not an address", "--sha256", "--name")
     files = read_keras_files()
     if not address and what not in files and not what.startswith(TFDS):
         raise _unknown(what, tuple(files))
@@ -68,7 +68,7 @@ def _program(args: argparse.Namespace, site: Site) -> Outcome:
     Raises:
         ConfigError: there is no such file, or the site has no containers.
     """
-    refuse_unused(args, [("--sha256", args.sha256), ("--name", args.name)], "a program is not an address")
+    refuse_unused(args, "a program is not an address", "--sha256", "--name")
     program = absolute(args.what)
     if not is_file(program):
         raise ConfigError(f"there is no program `{args.what}`", hint=f"`ls {shlex.quote(posixpath.dirname(program))}`")

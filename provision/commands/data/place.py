@@ -60,7 +60,7 @@ def choose_place(args: argparse.Namespace, site: Site) -> RemotePlace:
             hint=f"set `files.{name}`, or choose another folder of the site with `--to` or `--in`: {others}",
         )
     if "$PROJECT" not in folder:
-        refuse_unused(args, [("--project", args.project)], f"the path `{folder}` contains no name of a project")
+        refuse_unused(args, f"the path `{folder}` contains no name of a project", "--project")
     elif args.project is None:
         raise ConfigError(
             f"the project folder of site `{site.name}` needs the name of a project",
@@ -70,9 +70,7 @@ def choose_place(args: argparse.Namespace, site: Site) -> RemotePlace:
     project = args.project or "any"
     seen = any(sees(path.replace("$PROJECT", project)) for path in (site.files.scratch, site.files.project) if path)
     if seen and args.host is None:
-        refuse_unused(
-            args, [("--user", args.user)], "this machine sees the files of the site; for a copy by ssh add `--host`"
-        )
+        refuse_unused(args, "this machine sees the files of the site; for a copy by ssh add `--host`", "--user")
     return RemotePlace(
         folder=folder.replace("$PROJECT", project),
         host=None if seen and args.host is None else _host(args, site, folder),

@@ -42,8 +42,7 @@ def run(args: argparse.Namespace) -> Outcome:
     if "/" in name or name in (".", ".."):
         raise ConfigError(f"{name!r} cannot be the name of the copy", hint="`--name NAME`, without `/`")
     if source.startswith("/"):
-        unused = [("--in", args.place), ("--project", args.project)]
-        refuse_unused(args, unused, f"`{source}` is an absolute path")
+        refuse_unused(args, f"`{source}` is an absolute path", "--in", "--project")
         args.place = "home"
     place = choose_place(args, site)
     target = absolute(args.folder)

@@ -104,8 +104,7 @@ def run(args: argparse.Namespace) -> Outcome:
     text = render_user_script(script)
     if args.script is not None:
         # Only a job whose program is here needs the linter, which takes long to load.
-        from provision.commands.job.check_program import check_program
-        from provision.commands.job.downloads import check_downloads
+        from provision.commands.job.check_program import check_downloads, check_program
 
         check_downloads(target.site, args.script, kind)
         if not args.no_lint:

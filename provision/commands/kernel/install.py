@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from provision.commands.kernel.installed import kernels_of
-from provision.commands.shared.beneath import beneath_of
+from provision.commands.shared.beneath import (
+    arch_of_modules,
+    beneath_modules,
+    beneath_of,
+    make_on_modules,
+    site_for_venv,
+)
 from provision.commands.shared.environments import find_environment, read_store
-from provision.commands.shared.on_modules import arch_of_modules, beneath_modules, make_on_modules, name_for_venv
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import command_line
 from provision.commands.shared.typos import refuse_unused
@@ -53,10 +58,9 @@ def run(args: argparse.Namespace) -> Outcome:
         dry_run=args.dry_run,
     )
     if args.where == CONTAINER:
-        refuse_unused(args, [("--arch", args.arch)], "a container is the same on all kinds of node")
+        refuse_unused(args, "a container is the same on all kinds of node", "--arch")
         return _for_container(args, wish)
-    unused = [("--image", args.image), ("--overlay", args.overlay)]
-    refuse_unused(args, unused, "only `container` has images and overlays")
+    refuse_unused(args, "only `container` has images and overlays", "--image", "--overlay")
     if exists(f"{absolute(args.where)}/pyvenv.cfg"):
         return install_for_venv(absolute(args.where), wish)
     return _for_modules(args, wish) if args.where == MODULES else _for_environment(args, wish)
@@ -89,28 +93,20 @@ def _variables(site: Site, beneath: Beneath) -> Mapping[str, str]:
 
 
 def _for_environment(args: argparse.Namespace, wish: KernelWish) -> Outcome:
-    """A kernel for a published environment. If it has no `ipykernel`, a venv of the kernel on top of it has one."""
+    """A kernel for a published environment."""
     site = shipped.load_site(args.site)
     store = read_store(site)
     env = find_environment(store, args.where, args.arch, site=site)
     beneath = beneath_of(site, store, env, args.site, retry="provision kernel install %s")
-    made = _kernel(wish, site, beneath, beneath.module)
-    if kernels.has_ipykernel(f"{beneath.prefix}/bin/python", environ()):
-        return _written(wish, made, _script(site, beneath, None), "the environment itself has `ipykernel`")
-    venv = wish.folder / made.name / "venv"
-    made = dataclasses.replace(made, venv=str(venv))
-    if not wish.dry_run:
-        try:
-            make_own_venv.create(venv, beneath, environ())
-            kernels.install_ipykernel(venv, environ(), site.network.where_to_download)
-        except BaseException:
-            kernels.discard(venv.parent)
-            raise
-    return _written(wish, made, _script(site, beneath, str(venv)), _packages_of(venv))
+
+    def make(venv: Path) -> None:
+        make_own_venv.create(venv, beneath, environ())
+
+    return _on(wish, site, beneath, beneath.module, f"{beneath.prefix}/bin/python", environ(), make)
 
 
 def _for_modules(args: argparse.Namespace, wish: KernelWish) -> Outcome:
-    """A kernel for the site's own modules. If their Python has no `ipykernel`, a venv of the kernel on top of it has one.
+    """A kernel for the site's own modules.
 
     Raises:
         ConfigError: the site has no such modules, or several archs have.
@@ -118,25 +114,39 @@ def _for_modules(args: argparse.Namespace, wish: KernelWish) -> Outcome:
     site = shipped.load_site(args.site)
     arch = arch_of_modules(site, MODULES, args.arch)
     assert arch is not None, "a site without such modules was refused"
-    beneath, python = beneath_modules(site, arch, name_for_venv(args.site, site))
-    made = _kernel(wish, site, beneath, arch.provided[-1] if len(arch.provided) == 1 else f"{site.name}-modules")
-    if kernels.has_ipykernel(python.executable, python.environ):
-        return _written(wish, made, _script(site, beneath, None), "the modules themselves have `ipykernel`")
+    beneath, python = beneath_modules(site, arch, site_for_venv(args.site, site))
+    name = arch.provided[-1] if len(arch.provided) == 1 else f"{site.name}-modules"
+
+    def make(venv: Path) -> None:
+        make_on_modules(str(venv), beneath, python)
+
+    return _on(wish, site, beneath, name, python.executable, python.environ, make)
+
+
+def _on(
+    wish: KernelWish,
+    site: Site,
+    beneath: Beneath,
+    name: str,
+    python: str,
+    variables: Mapping[str, str],
+    make: Callable[[Path], None],
+) -> Outcome:
+    """A kernel on what has this Python. If that has no `ipykernel`, `make` makes a venv of the kernel on top of it for that."""
+    made = _kernel(wish, site, beneath, name)
+    if kernels.has_ipykernel(python, variables):
+        what = "the environment itself has" if beneath.environment else "the modules themselves have"
+        return _written(wish, made, _script(site, beneath, None), f"{what} `ipykernel`")
     venv = wish.folder / made.name / "venv"
     if not wish.dry_run:
         try:
-            make_on_modules(str(venv), beneath, python)
-            kernels.install_ipykernel(venv, python.environ, site.network.where_to_download)
+            make(venv)
+            kernels.install_ipykernel(venv, variables, site.network.where_to_download)
         except BaseException:
             kernels.discard(venv.parent)
             raise
-    return _written(
-        wish, dataclasses.replace(made, venv=str(venv)), _script(site, beneath, str(venv)), _packages_of(venv)
-    )
-
-
-def _packages_of(venv: Path) -> str:
-    return f"`ipykernel` is in {venv}; `%pip install PACKAGE` in a notebook adds packages there"
+    note = f"`ipykernel` is in {venv}; `%pip install PACKAGE` in a notebook adds packages there"
+    return _written(wish, dataclasses.replace(made, venv=str(venv)), _script(site, beneath, str(venv)), note)
 
 
 def _for_container(args: argparse.Namespace, wish: KernelWish) -> Outcome:

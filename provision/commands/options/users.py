@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from provision.commands.options.common import ANY_ENVIRONMENT, ENVIRONMENT, SITE, arch, positive, sizes
-from provision.commands.options.declare import Group, Option, option, subverb, verb
+from provision.commands.options.declare import Option, one_of, option, subverb, verb
 from provision.knowledge.examples import EXAMPLES
 
 ARCH_OF_MODULE = arch("needed if several archs have this module")
@@ -14,12 +14,9 @@ SHELLS = {
     "zsh": "a folder of $fpath, as _provision",
     "fish": "~/.config/fish/completions/provision.fish",
 }
-KERNELS = Group(
-    one_of=True,
-    options=(
-        option("--user", "your own kernels, below `~/.local/share/jupyter` (default)"),
-        option("--prefix DIR", "those of all users of a Jupyter whose Python is below DIR"),
-    ),
+KERNELS = one_of(
+    option("--user", "your own kernels, below `~/.local/share/jupyter` (default)"),
+    option("--prefix DIR", "those of all users of a Jupyter whose Python is below DIR"),
 )
 
 

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from provision.errors import ConfigError
 from provision.machine.configuration import shipped
 from provision.machine.probes.processor import cpu
-from provision.machine.programs.shell import absolute, expand_home
+from provision.machine.programs.shell import absolute, environ, expand_home
 from provision.machine.root.store import Store
 from provision.machine.terminal.console import say
 from provision.model.layout import EnvironmentId, Layout
@@ -100,6 +100,22 @@ def named_environment(args: argparse.Namespace, *, lenient: bool = False) -> tup
     site = shipped.load_site(args.site)
     store = read_store(site, lenient=lenient)
     return site, store, find_environment(store, args.environment, args.arch, site=site)
+
+
+def set_by_module(variable: str) -> str:
+    """The value of a variable that our modules set: `PROVISION_ENVIRONMENT`, `VIRTUAL_ENV`.
+
+    Raises:
+        ConfigError: it is not set, so this shell has loaded none.
+    """
+    value = environ().get(variable)
+    if not value:
+        raise ConfigError(
+            "no module of `provision` is loaded in this shell",
+            evidence=[f"LOADEDMODULES: {environ().get('LOADEDMODULES') or 'nothing'}"],
+            hint="`module load tensorflow/VERSION`, then this command; `provision list` lists the modules",
+        )
+    return value
 
 
 def of_other_archs(others: Sequence[EnvironmentId]) -> list[str]:

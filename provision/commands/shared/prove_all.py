@@ -15,7 +15,6 @@ from provision.commands.shared.hints import complete_error
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.proving import (
     arch_of,
-    history_of,
     judged,
     published_record,
     ranks_of,
@@ -25,11 +24,12 @@ from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, ConfigError, P
 from provision.jobs.build_job import proof_script
 from provision.machine.configuration import shipped
 from provision.machine.root.completing import needed_subject
+from provision.machine.root.entries import read_proofs
 from provision.machine.root.event_file import to_all, to_file
 from provision.machine.root.store import Store
 from provision.machine.submission.render_jobs import render_build_job
 from provision.machine.submission.submit import submit, submitter
-from provision.machine.terminal.console import say
+from provision.machine.terminal.console import say, say_error
 from provision.machine.terminal.progress_lines import listener, shown_step
 from provision.model.event import Event, Listener, error_event
 from provision.model.layout import EnvironmentId
@@ -80,7 +80,7 @@ def prove_all(args: argparse.Namespace, site: Site) -> Outcome:
     if args.environment:
         env = find_environment(store, args.environment, args.arch, site=site)
         published_record(store, env)
-        wanted = [Again(environment=env, arch=arch_of(site, env).name, earlier=history_of(store, env))]
+        wanted = [Again(environment=env, arch=arch_of(site, env).name, earlier=read_proofs(store, env))]
     else:
         wanted = published_environments(store, site, site.arch(args.arch).name if args.arch else None)
     if not wanted:
@@ -112,7 +112,7 @@ def published_environments(store: Store, site: Site, arch: str | None) -> list[A
         with contextlib.suppress(ConfigError):  # its arch is gone
             of_site = arch_of(site, env).name
             if arch in (None, of_site):
-                found.append(Again(environment=env, arch=of_site, earlier=history_of(store, env)))
+                found.append(Again(environment=env, arch=of_site, earlier=read_proofs(store, env)))
     return found
 
 
@@ -171,7 +171,7 @@ def _in_jobs(args: argparse.Namespace, site: Site, store: Store, wanted: Sequenc
         return _outcome(wanted)
     errors = follow_jobs(site, dict.fromkeys(jobs, store), jobs)
     for one in wanted:
-        proofs = history_of(store, one.environment)
+        proofs = read_proofs(store, one.environment)
         if len(proofs) > len(one.earlier):
             one.proof = proofs[-1]
         if one.proof is None or not one.proof.verdict.passed:
@@ -186,8 +186,7 @@ def _outcome(wanted: Sequence[Again]) -> Outcome:
         if one.error and one.error.message not in shown:
             shown.append(one.error.message)
             say("")
-            for line in one.error.to_lines():
-                say(f"{one.arch}: {line}" if line else "")
+            say_error(one.error, one.arch)
     rows = [(one.arch, str(one.environment), one.state, one.proof, one.earlier) for one in wanted]
     bad = any(one.state in ("worse", "failed") for one in wanted)
     waiting = any(one.state == "submitted" for one in wanted)

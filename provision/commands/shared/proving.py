@@ -11,7 +11,6 @@ from provision.machine.configuration import shipped
 from provision.machine.files.disk import exists, write
 from provision.machine.install.ranks import Ranks, loaded_environment
 from provision.machine.programs.shell import environ
-from provision.machine.root.entries import read_proofs
 from provision.machine.root.store import Store
 from provision.model.event import Listener
 from provision.model.layout import DELIVER, EnvironmentId
@@ -89,11 +88,6 @@ def published_record(store: Store, env: EnvironmentId) -> Record:
             f"`{env}` is not published, so no module loads it", hint="`provision build` proves it and publishes it"
         )
     return record
-
-
-def history_of(store: Store, env: EnvironmentId) -> tuple[ProofResult, ...]:
-    """The proofs of an environment so far, by time."""
-    return read_proofs(store, env)
 
 
 def judged(

@@ -24,8 +24,7 @@ def replaced_line(target: Target, plan: Plan, request: Request) -> str | None:
         record = None
     if record is None:
         return f"{short(plan.replaces)}, whose record cannot be read"
-    locks = [lock for lock in (request.lock, request.mpi_lock) if lock]
-    wanted = planned_versions((pin for lock in locks for pin in lock.pins), plan.identity)
+    wanted = planned_versions(request.pins, plan.identity)
     common = {name: version for name, version in installed_versions(Path(record.prefix)) if name in wanted}
     lines = differences(common, wanted, (record.identity, plan.identity))
     return f"{short(plan.replaces)}: {in_short(lines) or 'the same versions'}"

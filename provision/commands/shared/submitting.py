@@ -19,7 +19,7 @@ from provision.machine.sharing.claims import describe_holder
 from provision.machine.sharing.locks import holder
 from provision.machine.submission.render_jobs import render_build_job
 from provision.machine.submission.submit import queued, remove_left_settings, submit, submitter
-from provision.machine.terminal.console import say
+from provision.machine.terminal.console import say, say_error
 from provision.model.layout import EnvironmentId
 from provision.model.plan import Plan
 from provision.planning.preflight import network_faults, place_faults
@@ -188,8 +188,7 @@ def _outcome_of(builds: Sequence[SubmittedBuild]) -> Outcome:
     for build in builds:
         if build.error:
             say("")
-            for line in build.error.to_lines():
-                say(f"{build.arch}: {line}" if line else "")
+            say_error(build.error, build.arch)
     width = max(len(build.arch) for build in builds)
     lines = [
         f"{build.arch:<{width}}  {build.state}"

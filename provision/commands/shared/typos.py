@@ -150,16 +150,36 @@ def refuse_submit(args: argparse.Namespace, site: Site) -> None:
     raise ConfigError(f"site `{site.name}` has no scheduler, so there is no job to submit", hint=f"`{here}`")
 
 
-def refuse_unused(args: argparse.Namespace, options: Sequence[tuple[str, object]], why: str) -> None:
+def given_of(args: argparse.Namespace, names: Sequence[str]) -> list[str]:
+    """Those of these options that have another value than without them."""
+    options = {name: args.leaf.spellings[name] for name in names}
+    return [name for name, option in options.items() if getattr(args, option.to) != option.omitted]
+
+
+def refuse_unused(args: argparse.Namespace, why: str, *names: str) -> None:
     """Raise for the first of these options that was given: it would be ignored.
 
     Raises:
         ConfigError: one was given.
     """
-    given = [name for name, value in options if value]
-    if given:
-        raise ConfigError(
-            f"`provision {args.leaf.name}` would not use `{given[0]}` here: {why}",
-            hint=f"leave `{given[0]}` out",
-            kind="usage",
-        )
+    for name in given_of(args, names):
+        message = f"`provision {args.leaf.name}` would not use `{name}` here: {why}"
+        raise ConfigError(message, hint=f"leave `{name}` out", kind="usage")
+
+
+def refuse_other_than_one(args: argparse.Namespace, *switches: str, hint: str) -> None:
+    """Raise unless exactly one is given: an environment, or one of these options, which stand for one.
+
+    Raises:
+        ConfigError: none is given, or several are.
+    """
+    chosen = [args.environment] if args.environment is not None else []
+    chosen += given_of(args, switches)
+    if len(chosen) == 1:
+        return
+    got = f"got {' and '.join(f'`{name}`' for name in chosen)}" if chosen else "got none of them"
+    raise ConfigError(
+        f"`provision {args.leaf.name}` takes an environment, {' or '.join(f'`{name}`' for name in switches)}, but {got}",
+        hint=hint,
+        kind="usage",
+    )

@@ -122,8 +122,7 @@ def make_steps(parts: list[Part]) -> list[UpgradeStep]:
 
 
 def _changes(part: Part, request: Request, plan: Plan, advisories: Any) -> UpgradeChanges:
-    locks = [lock for lock in (request.lock, request.mpi_lock) if lock]
-    wanted = planned_versions((pin for lock in locks for pin in lock.pins), plan.identity)
+    wanted = planned_versions(request.pins, plan.identity)
     if part.before is None:
         return upgrade_changes({}, wanted, (plan.identity, plan.identity), advisories)
     store = part.target.store

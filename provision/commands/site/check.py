@@ -15,7 +15,7 @@ from provision.jobs.build_job import build_batch
 from provision.knowledge.targets import require_known_target
 from provision.knowledge.versions import ascending
 from provision.machine.configuration import shipped
-from provision.model.check import MARKS, Check, State, observed
+from provision.model.check import Check, State, observed
 from provision.profile.site import blank_paths, find_faults
 from provision.wording import count
 
@@ -33,10 +33,7 @@ def run(args: argparse.Namespace) -> Outcome:
         checks = [observed("profile", "good", f"`{path}` has no faults"), *_parts(args.site)]
     checks += [observed("profile", "note", line) for line in _unconfirmed(data)]
     bad = sum(check.state == "bad" for check in checks)
-    lines = []
-    for check in checks:
-        lines.append(f"{MARKS[check.state]} {check.message}")
-        lines += [f"    hint: {check.hint}"] if check.hint else []
+    lines = [line for check in checks for line in check.to_lines()]
     typed = shlex.quote(args.site)
     lines += ["", count(bad, "fault") if bad else f"no faults; next: `provision doctor --site {typed}`"]
     lines += [f"hint: edit `{path}`, then `provision site check {typed}`"] if bad else []

@@ -22,10 +22,10 @@ from provision.machine.root.store import Store
 from provision.machine.sharing.claims import describe_holder
 from provision.machine.sharing.locks import Waiting, holder, is_left
 from provision.machine.sharing.shared_root import LEFT
-from provision.model.modulefile import Description
 from provision.model.generation import Generation
 from provision.model.layout import EnvironmentId
 from provision.model.manifest import HEAD, ManifestHead
+from provision.model.modulefile import Description
 from provision.model.receipt import Receipt
 from provision.model.record import Record
 from provision.model.stored import NewerError
@@ -257,7 +257,7 @@ class Remover:
             ):
                 (now,) = self.residents([env])
                 if now.module or now.newer or now.pinned is not None or now.used_by:
-                    return now.protection
+                    return now.protection[0] if now.protection else None
                 trash = self.store.set_aside(str(self.store.layout.prefix(env)))
         except StoreError as error:
             if error.kind != "locked":

@@ -114,7 +114,7 @@ def test_the_job_has_the_shape_of_the_largest_proof() -> None:
 @pytest.mark.parametrize(
     ("command", "kind", "message"),
     [
-        (("--all", "x"), "config", "`ENVIRONMENT` and `--all`"),
+        (("--all", "x"), "usage", "`x` and `--all`"),
         (("--provided", "--arch", "haswell", "--submit"), "usage", "`--submit`"),
         (("--all", "--no-wait"), "usage", "`--no-wait`"),
         (("--all", "--arch", "gone"), "unknown-arch", "`gone`"),
