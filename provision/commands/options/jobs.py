@@ -138,6 +138,7 @@ COMMANDS = (
         BACKEND,
         account(),
         PROFILE,
+        run="job.prepare:run_build",
         examples=("job build --site nersc-cori --arch knl",),
     ),
     subverb(

@@ -91,6 +91,7 @@ COMMANDS = (
         option("PATH", "a folder or a file", to="source"),
         option("--name NAME", "name of the copy at the site (default: the name of PATH)"),
         *place("--to"),
+        run="data.copy:run_push",
         examples=("data push ./images --site sigma2-saga > push.sh",),
     ),
     subverb(
@@ -103,6 +104,7 @@ COMMANDS = (
         option("[DIR]", "where to copy it (default: this folder)", to="folder", default="."),
         option("--name NAME", "name of the copy (default: the name of SOURCE)"),
         *place("--in"),
+        run="data.copy:run_pull",
         examples=("data pull 4711 results --site sigma2-saga > pull.sh",),
     ),
     subverb(
@@ -147,13 +149,14 @@ COMMANDS = (
         option("--dry-run", "print the files, and write nothing"),
         SITE,
         ARCH_OF_MODULE,
+        run="kernel:run_install",
         examples=("kernel install tensorflow/2.15.1",),
     ),
     subverb(
         "kernel list",
         "list those that were installed so",
         KERNELS,
-        run="kernel.installed:run_list",
+        run="kernel:run_list",
         examples=("kernel list",),
     ),
     subverb(
@@ -161,7 +164,7 @@ COMMANDS = (
         "remove one",
         option("NAME", "a kernel of `provision kernel list`", to="kernel"),
         KERNELS,
-        run="kernel.installed:run_remove",
+        run="kernel:run_remove",
         examples=("kernel remove tensorflow-2.15.1",),
     ),
     verb(

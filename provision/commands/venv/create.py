@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from provision.commands.kernel.install import KernelWish, install_for_venv
+from provision.commands.kernel import KernelWish, install_for_venv
 from provision.commands.shared.beneath import (
     arch_of_modules,
     beneath_modules,

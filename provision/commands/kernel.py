@@ -1,4 +1,4 @@
-"""`provision kernel install WHERE`: a kernel that starts in an environment, in an own venv, or in the site's container."""
+"""`provision kernel`: installs kernels that start in an environment, an own venv or the site's container, and removes them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from provision.commands.kernel.installed import kernels_of
 from provision.commands.shared.beneath import (
     arch_of_modules,
     beneath_modules,
@@ -24,7 +23,13 @@ from provision.jobs.environment_script import EnvironmentScript, in_container, i
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import exists
 from provision.machine.install import kernels, make_own_venv
-from provision.machine.install.kernels import refuse_kernel_folder, write_kernel
+from provision.machine.install.kernels import (
+    installed_kernels,
+    kernels_folder,
+    refuse_kernel_folder,
+    remove_kernel,
+    write_kernel,
+)
 from provision.machine.install.read_venv import read_venv
 from provision.machine.probes.provided import provided_python
 from provision.machine.programs.shell import absolute, environ, expand_variables
@@ -33,6 +38,7 @@ from provision.model.kernel import Kernel, kernel_json, kernel_name, refuse_kern
 from provision.model.layout import EnvironmentId
 from provision.model.own_venv import Beneath
 from provision.profile.site import Site
+from provision.wording import columns
 
 CONTAINER, MODULES = "container", "modules"
 
@@ -48,7 +54,7 @@ class KernelWish:
     dry_run: bool = False
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run_install(args: argparse.Namespace) -> Outcome:
     """Install it."""
     wish = KernelWish(
         folder=kernels_of(args),
@@ -232,3 +238,35 @@ def _written(wish: KernelWish, made: Kernel, script: EnvironmentScript, note: st
     write_kernel(wish.folder, made, text)
     shown = f"Jupyter shows it as `{made.display_name}`; reload its page"
     return Outcome(text=f"installed {path}\n{note}\n\n{shown}", result=result)
+
+
+def kernels_of(args: argparse.Namespace) -> Path:
+    """The folder of kernels that the options name."""
+    return kernels_folder(absolute(args.prefix) if args.prefix else None, environ())
+
+
+def run_list(args: argparse.Namespace) -> Outcome:
+    """List them."""
+    folder = kernels_of(args)
+    kernels = installed_kernels(folder)
+    lines = columns([(kernel.name, f"{kernel.environment}  ({kernel.display_name})") for kernel in kernels])
+    return Outcome(
+        text="\n".join(lines or [f"no kernel of `provision kernel install` in {folder}"]),
+        result={
+            "folder": str(folder),
+            "kernels": [
+                {"name": one.name, "display_name": one.display_name, "environment": one.environment, "venv": one.venv}
+                for one in kernels
+            ],
+        },
+    )
+
+
+def run_remove(args: argparse.Namespace) -> Outcome:
+    """Remove it. A venv that the user made stays."""
+    refuse_kernel_name(args.kernel)
+    folder = kernels_of(args)
+    kernel = remove_kernel(folder, args.kernel)
+    kept = kernel.venv if kernel.venv and not kernel.venv.startswith(f"{folder / kernel.name}/") else None
+    text = f"removed {folder / kernel.name}" + (f"; {kept} stays" if kept else "")
+    return Outcome(text=text, result={"name": kernel.name, "folder": str(folder / kernel.name), "kept": kept})
