@@ -228,6 +228,10 @@ class StoreError(ProvisionError):
     kind: ErrorKind = "store"
 
 
+class NewerError(ValueError):
+    """A newer version of the tool wrote this file: it is not damaged, but must not be changed."""
+
+
 def lines_of(label: str, wrong: Fault | ProvisionError) -> list[str]:
     """One of several faults as lines: its message behind a label, and below it the evidence and the hint."""
     hint = [f"hint: {wrong.hint}"] if wrong.hint else []

@@ -6,20 +6,16 @@ import argparse
 import textwrap
 
 from provision.commands.shared.node import faults_of, observe_node
-from provision.commands.shared.offer import CANNOT_WORK, cannot_work, judge_profile
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.replaced import replaced_line
 from provision.commands.shared.target import Target, describe_own_files, read_target
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError, lines_of
-from provision.jobs.build_job import build_batch
 from provision.knowledge.compatibility import describe_cell, find_cell, keras_of
 from provision.machine.configuration import shipped
 from provision.machine.files.tables import read_cells
-from provision.planning.outline import outline
 from provision.planning.plan_text import plan_lines
 from provision.planning.preflight import blockers, network_faults
-from provision.planning.solver import unconfirmed_values
 from provision.profile.site import blank_paths
 from provision.schedulers import scheduler_for
 from provision.wording import count
@@ -83,6 +79,12 @@ def chosen_lines(target: Target) -> list[str]:
 
 def _outline(target: Target, args: argparse.Namespace, *, forced: bool) -> Outcome:
     """Describe a build from the profile alone."""
+    # A plan for this machine needs none of these.
+    from provision.commands.shared.offer import CANNOT_WORK, cannot_work, judge_profile
+    from provision.jobs.build_job import build_batch
+    from provision.planning.outline import outline
+    from provision.planning.solver import unconfirmed_values
+
     site, arch, stack, own = target.site, target.arch, target.stack, target.own_files(args.stack)
     directives: tuple[str, ...] = ()
     refused = None

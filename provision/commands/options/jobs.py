@@ -15,7 +15,7 @@ from provision.commands.options.common import (
     whole,
 )
 from provision.commands.options.declare import CommandOptions, Group, Option, option, subverb
-from provision.profile.launcher import LAUNCHERS
+from provision.profile.choices import LAUNCHERS
 
 ON_ONE_NODE = ("single", "mirrored")
 PLUGIN = "cray-ml-plugin"

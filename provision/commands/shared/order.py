@@ -22,8 +22,8 @@ from provision.machine.terminal.console import say
 from provision.model.layout import EnvironmentId, modulefile_path
 from provision.model.plan import Plan
 from provision.planning.plan_text import plan_lines
+from provision.profile.choices import BackendName
 from provision.profile.site import Site
-from provision.profile.stack import BackendName
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

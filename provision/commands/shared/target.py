@@ -18,8 +18,9 @@ from provision.model.plan import Plan
 from provision.model.request import Request
 from provision.model.space import Space
 from provision.profile.arch import Arch
+from provision.profile.choices import BackendName
 from provision.profile.site import Site
-from provision.profile.stack import BackendName, Stack
+from provision.profile.stack import Stack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

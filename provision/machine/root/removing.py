@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from provision.errors import StoreError
+from provision.errors import NewerError, StoreError
 from provision.machine.files.disk import JSON, json_object, record_error, write
 from provision.machine.files.who_may_write import user_name
 from provision.machine.probes.in_use import processes_below
@@ -28,7 +28,6 @@ from provision.model.manifest import HEAD, ManifestHead
 from provision.model.modulefile import Description
 from provision.model.receipt import Receipt
 from provision.model.record import Record
-from provision.model.stored import NewerError
 from provision.model.usage import Usage
 from provision.planning.removal import Leftover, RemovalDecision, Resident
 from provision.schedulers.status import RunningJob
