@@ -12,8 +12,7 @@ from provision.machine.files.disk import read_given
 from provision.machine.probes.ask_scheduler import running_jobs
 from provision.machine.root.removing import Remover
 from provision.machine.terminal.console import say
-from provision.model.usage import Usage, read_usage
-from provision.planning.removal import DAY_S, Rules, decide, describe, freed, to_dict
+from provision.planning.removal import DAY_S, Rules, Usage, decide, describe, freed, read_usage, to_dict
 
 
 def run(args: argparse.Namespace) -> Outcome:

@@ -28,8 +28,7 @@ from provision.model.manifest import HEAD, ManifestHead
 from provision.model.modulefile import Description
 from provision.model.receipt import Receipt
 from provision.model.record import Record
-from provision.model.usage import Usage
-from provision.planning.removal import Leftover, RemovalDecision, Resident
+from provision.planning.removal import Leftover, RemovalDecision, Resident, Usage
 from provision.schedulers.status import RunningJob
 
 # Where runs write beside what they replace, and rename what they remove.
