@@ -98,6 +98,13 @@ class Fault:
         }
 
 
+def one_fault(
+    kind: FaultKind, subject: str, message: str, *evidence: str, hint: str | None = None
+) -> tuple[Fault, ...]:
+    """A single fault, in place of all that a check could find."""
+    return (Fault(kind, subject, message, evidence=evidence, hint=hint),)
+
+
 class ProvisionError(Exception):
     """A failure with a message, its evidence (lines to show below it) and a hint (what to type next)."""
 
@@ -153,6 +160,12 @@ class ConfigError(ProvisionError):
 
     kind: ErrorKind = "config"
     exit_code = EXIT_USAGE
+
+
+class UsageError(ConfigError):
+    """The words of a command contradict each other, or one is missing or not valid."""
+
+    kind: ErrorKind = "usage"
 
 
 class LintError(ConfigError):

@@ -12,7 +12,7 @@ from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.typos import refuse_other_than_one
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
-from provision.knowledge.advisories import Advisories, Open, open_advisories
+from provision.knowledge.advisories import Open, open_advisories
 from provision.knowledge.versions import release
 from provision.machine.configuration import shipped
 from provision.machine.files.tables import given_advisories, read_advisories
@@ -60,7 +60,11 @@ def run(args: argparse.Namespace) -> Outcome:
         lines.append("newer ones are not known here; `provision audit --advisories FILE` reads them")
     return Outcome(
         text="\n".join(lines),
-        result={"audited": results, "sources": _sources(advisories), "counted": counted},
+        result={
+            "audited": results,
+            "sources": [{"name": name, "date": date} for name, date in advisories.sources],
+            "counted": counted,
+        },
         exit_code=EXIT_FAILED if counted else EXIT_OK,
     )
 
@@ -133,7 +137,3 @@ def _result(one: Open, ignored: set[str]) -> dict[str, Any]:
         "source": one.advisory.source,
         "ignored": bool({name.upper() for name in one.advisory.names} & ignored),
     }
-
-
-def _sources(advisories: Advisories) -> list[dict[str, str]]:
-    return [{"name": name, "date": date} for name, date in advisories.sources]

@@ -62,35 +62,23 @@ def run(args: argparse.Namespace) -> Outcome:
         if len(archs) > 1:
             return submit_several(order, archs)
         return submit_one(order)
-    if not args.requeue:
-        return _build_with_events(args, order)
-    with watched_time(shipped.load_site(args.site)):
-        return _build_with_events(args, order)
-
-
-def _build_with_events(args: argparse.Namespace, order: Order) -> Outcome:
-    """Build on this machine; every event is also written to the file of `--events`."""
-    if not args.events:
-        return _build_here(args, order, None)
-    with to_file(Path(args.events)) as write_event:
+    with contextlib.ExitStack() as stack:
+        if args.requeue:
+            stack.enter_context(watched_time(shipped.load_site(args.site)))
+        # `job follow` shows what is written there.
+        write_event = stack.enter_context(to_file(Path(args.events))) if args.events else None
         try:
-            return _build_here(args, order, write_event)
+            expected = _expected(args.plan)
+            without = stack.enter_context(settings_from(Path(args.settings))) if args.settings else None
+            if without:
+                say(f"note: {without}")
+                if write_event:
+                    write_event(Event(kind="say", text=f"note: {without}"))
+            return plan_and_build(order, write_event, expected)
         except ProvisionError as error:
-            write_event(error_event(error))  # `job follow` shows it
+            if write_event:
+                write_event(error_event(error))
             raise
-
-
-def _build_here(args: argparse.Namespace, order: Order, write_event: Listener | None) -> Outcome:
-    """Build on this machine, with the settings of the job; `write_event` also gets every event."""
-    expected = _expected(args.plan)
-    if args.settings is None:
-        return plan_and_build(order, write_event, expected)
-    with settings_from(Path(args.settings)) as without:
-        if without:
-            say(f"note: {without}")
-            if write_event:  # `job follow` shows it
-                write_event(Event(kind="say", text=f"note: {without}"))
-        return plan_and_build(order, write_event, expected)
 
 
 def plan_and_build(

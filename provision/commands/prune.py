@@ -6,7 +6,7 @@ import argparse
 
 from provision.commands.shared.environments import read_store
 from provision.commands.shared.outcome import Outcome
-from provision.errors import ConfigError
+from provision.errors import ConfigError, UsageError
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import read_given
 from provision.machine.probes.ask_scheduler import running_jobs
@@ -50,7 +50,7 @@ def _usage(args: argparse.Namespace) -> Usage | None:
     """
     if (args.usage is None) != (args.unused_for is None):
         missing, given = ("--usage FILE", "--unused-for") if args.usage is None else ("--unused-for DAYS", "--usage")
-        raise ConfigError(f"`{given}` needs `{missing}`", hint=f"add `{missing}`", kind="usage")
+        raise UsageError(f"`{given}` needs `{missing}`", hint=f"add `{missing}`")
     if args.usage is None:
         return None
     usage = read_usage(read_given(args.usage, "log", stdin=True, errors="replace"))

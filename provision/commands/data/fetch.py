@@ -11,7 +11,7 @@ from pathlib import Path
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import command_line
 from provision.commands.shared.typos import refuse_unused
-from provision.errors import ConfigError
+from provision.errors import ConfigError, UsageError
 from provision.jobs.environment_script import in_container
 from provision.knowledge.keras_files import TFDS, WEIGHTS
 from provision.machine.configuration import shipped
@@ -85,7 +85,7 @@ def _unknown(what: str, names: tuple[str, ...]) -> ConfigError:
     sets = [name for name in names if not name.startswith(WEIGHTS)]
     networks = [name[len(WEIGHTS) :] for name in names if name.startswith(WEIGHTS)]
     near = nearest_name(what, names)
-    return ConfigError(
+    return UsageError(
         f"`{what}` is not a data set of Keras{nearest(what, names)}",
         evidence=[
             f"data sets: {', '.join(sets)}",
@@ -93,7 +93,6 @@ def _unknown(what: str, names: tuple[str, ...]) -> ConfigError:
             "`tfds:NAME` for TensorFlow Datasets, or an address with `--sha256`",
         ],
         hint=f"`provision data fetch {near or 'mnist'}`",
-        kind="usage",
         correction=(what, near) if near else None,
     )
 

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import command_line
 from provision.commands.shared.target import make_target, read_target
-from provision.errors import ConfigError
+from provision.errors import ConfigError, UsageError
 from provision.jobs.build_job import build_script, profile_script
 from provision.jobs.containers import pull_command
 from provision.jobs.image_job import ImageJob
@@ -118,13 +118,12 @@ def _requirements(args: argparse.Namespace, lock: Lock, minor: str) -> Requireme
     """
     if args.requirements is None:
         if args.overlay is not None:
-            raise ConfigError(
+            raise UsageError(
                 "`--overlay` is for `--requirements`",
                 evidence=[
                     "without it, the job makes the site's overlay at the path in the profile (`container.overlay`)"
                 ],
                 hint="add `--requirements FILE`, or leave `--overlay` out",
-                kind="usage",
             )
         return None
     return read_requirements(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from provision.commands.shared.proving import (
     ranks_of,
     refuse_outside_job,
 )
-from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, ConfigError, ProvisionError
+from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, ConfigError, ProvisionError, UsageError
 from provision.jobs.build_job import proof_script
 from provision.machine.configuration import shipped
 from provision.machine.root.completing import needed_subject
@@ -99,7 +99,10 @@ def prove_all(args: argparse.Namespace, site: Site) -> Outcome:
             hint=f"{add_arch(archs)}, or `--submit`: one job for each arch",
             kind="ambiguous-arch",
         )
-    with _listen(args) as listen:
+    with contextlib.ExitStack() as stack:
+        listen = stack.enter_context(listener())
+        if args.events:
+            listen = to_all(listen, stack.enter_context(to_file(Path(args.events))))
         _prove_here(args, site, store, wanted, listen)
     return _outcome(wanted)
 
@@ -114,16 +117,6 @@ def published_environments(store: Store, site: Site, arch: str | None) -> list[A
             if arch in (None, of_site):
                 found.append(Again(environment=env, arch=of_site, earlier=read_proofs(store, env)))
     return found
-
-
-@contextlib.contextmanager
-def _listen(args: argparse.Namespace) -> Iterator[Listener]:
-    with listener() as listen:
-        if not args.events:
-            yield listen
-            return
-        with to_file(Path(args.events)) as write_event:
-            yield to_all(listen, write_event)
 
 
 def _prove_here(args: argparse.Namespace, site: Site, store: Store, wanted: Sequence[Again], listen: Listener) -> None:
@@ -148,9 +141,7 @@ def _prove_here(args: argparse.Namespace, site: Site, store: Store, wanted: Sequ
 def _in_jobs(args: argparse.Namespace, site: Site, store: Store, wanted: Sequence[Again]) -> Outcome:
     """Submit one job for each arch, follow all of them, and read what they proved."""
     if args.thorough:
-        raise ConfigError(
-            "a job of `--submit` runs the same proof as a build", hint="leave `--thorough` out", kind="usage"
-        )
+        raise UsageError("a job of `--submit` runs the same proof as a build", hint="leave `--thorough` out")
     jobs: dict[str, str] = {}
     for arch in dict.fromkeys(one.arch for one in wanted):
         ours = [one for one in wanted if one.arch == arch]
