@@ -178,8 +178,6 @@ def refuse_other_than_one(args: argparse.Namespace, *switches: str, hint: str) -
     chosen += given_of(args, switches)
     if len(chosen) == 1:
         return
-    got = f"got {' and '.join(f'`{name}`' for name in chosen)}" if chosen else "got none of them"
-    raise UsageError(
-        f"`provision {args.leaf.name}` takes an environment, {' or '.join(f'`{name}`' for name in switches)}, but {got}",
-        hint=hint,
-    )
+    given = f"{' and '.join(f'`{name}`' for name in chosen)} were given" if chosen else "none was given"
+    one = f"an environment, {' or '.join(f'`{name}`' for name in switches)}"
+    raise UsageError(f"exactly one is needed: {one}; {given}", hint=hint)
