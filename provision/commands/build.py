@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from provision.commands.shared.after_publish import after_publish
-from provision.commands.shared.node import faults_of, observe_node
 from provision.commands.shared.order import Order, built_outcome, is_installed
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.typos import refuse_submit, refuse_unused
@@ -27,6 +26,7 @@ from provision.machine.terminal.progress_lines import listener
 from provision.model.event import Event, Listener, error_event
 from provision.model.facts import Facts
 from provision.model.plan import Plan, differences, held
+from provision.planning.node_checks import faults_of
 from provision.planning.preflight import blockers, network_faults
 from provision.profile.site import Site
 from provision.schedulers import job_here, restarts_here
@@ -97,7 +97,7 @@ def plan_and_build(
         return built_outcome(target, plan, order.nothing_to_do)
     if not plan.done:
         installed = is_installed(plan)
-        seen = observe_node(target, facts)
+        seen = target.check_node(facts)
         raise_faults(
             (
                 *blockers(request, facts, target.needed(request), installed=installed),

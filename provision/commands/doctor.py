@@ -8,7 +8,6 @@ from pathlib import Path
 
 from provision.commands.shared.environments import read_store
 from provision.commands.shared.hints import complete_with
-from provision.commands.shared.node import observe_node
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, describe_own_files, make_target
 from provision.errors import EXIT_FAILED, EXIT_OK, CommandError, ConfigError, Fault, ProvisionError, StoreError
@@ -170,7 +169,7 @@ def _arch(target: Target) -> Iterator[Check]:
     except ProvisionError:
         pass  # the faults that stop the request are checks already
     yield from _index(target, facts)
-    node = observe_node(target, facts)
+    node = target.check_node(facts)
     if not any(seen.state != "good" for seen in node):
         yield observed("node", "good", "TMPDIR, variables, limits, glibc and the compiler of this node fit")
     yield from node

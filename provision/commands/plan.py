@@ -5,15 +5,14 @@ from __future__ import annotations
 import argparse
 import textwrap
 
-from provision.commands.shared.node import faults_of, observe_node
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.replaced import replaced_line
 from provision.commands.shared.target import Target, describe_own_files, read_target
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError, lines_of
 from provision.knowledge.compatibility import describe_cell, find_cell, keras_of
 from provision.machine.configuration import shipped
 from provision.machine.files.tables import read_cells
+from provision.planning.node_checks import faults_of
 from provision.planning.plan_text import plan_lines
 from provision.planning.preflight import blockers, network_faults
 from provision.profile.site import blank_paths
@@ -40,7 +39,7 @@ def run(args: argparse.Namespace) -> Outcome:
             hint=error.hint,
         ) from error
     plan = target.plan(request, facts)
-    notes = (*blockers(request, facts), *network_faults(request, plan), *faults_of(observe_node(target, facts)))
+    notes = (*blockers(request, facts), *network_faults(request, plan), *faults_of(target.check_node(facts)))
     stack, minor = target.stack, request.minor
     expected = target.expected_seconds(plan)
     lines = [
@@ -49,7 +48,7 @@ def run(args: argparse.Namespace) -> Outcome:
             expected=expected,
             verbose=args.verbose,
             commands=args.commands,
-            replaced=replaced_line(target, plan, request),
+            replaced=target.replaced_line(plan, request),
         ),
         "",
     ]

@@ -7,8 +7,9 @@ what it rests on is sure; otherwise it is a note.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from provision.errors import Fault
 from provision.knowledge.combinations import Combinations
 from provision.knowledge.versions import release
 from provision.launch.available_modules import describe
@@ -55,6 +56,15 @@ def check_node(
         *_toolchain(arch, stack, facts, around, known),
     ]
     return tuple(found)
+
+
+def faults_of(checks: Sequence[Check]) -> tuple[Fault, ...]:
+    """The checks that stop a build, as faults."""
+    return tuple(
+        Fault("broken", seen.name.split("-")[0], seen.message, evidence=seen.evidence, hint=seen.hint)
+        for seen in checks
+        if not seen.passed
+    )
 
 
 def _folders(arch: Arch, stack: Stack, around: Surroundings, facts: Facts) -> Iterator[Check]:

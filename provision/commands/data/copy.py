@@ -28,6 +28,9 @@ from provision.profile.patterns import CONTROL, NAME, show_controls
 from provision.profile.site import Site
 from provision.wording import count
 
+# rsync expands these in a path that it reads at the site.
+PATTERN = re.compile(r"[*?\[\]\\]")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemotePlace:
@@ -132,10 +135,6 @@ def run_push(args: argparse.Namespace) -> Outcome:
     say(f"note: {what}, {way}; nothing is copied yet; to copy, run the script: `provision data push … | bash`")
     result = {"source": path, "bytes": source.bytes, "files": source.files, "host": place.host, "script": text}
     return Outcome(text=text, result=result)
-
-
-# rsync expands these in a path that it reads at the site.
-PATTERN = re.compile(r"[*?\[\]\\]")
 
 
 def run_pull(args: argparse.Namespace) -> Outcome:

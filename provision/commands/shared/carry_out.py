@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from provision.commands.shared.order import Order, show_plan
-from provision.commands.shared.replaced import replaced_line
 from provision.commands.shared.target import Target
 from provision.errors import CommandError
 from provision.machine.install.executor import Executor
@@ -34,7 +33,7 @@ def carry_out(order: Order, target: Target, request: Request, facts: Facts, plan
             plan = target.plan(dataclasses.replace(request, rebuild=False), facts)
         if not plan.done:
             expected = target.expected_seconds(plan)
-            show_plan(plan, expected, verbose=order.verbose, replaced=replaced_line(target, plan, request))
+            show_plan(plan, expected, verbose=order.verbose, replaced=target.replaced_line(plan, request))
             with shown_to_waiting(store, plan.environment, lock) as write_event:
                 events = to_all(listen, write_event)
                 events(plan_event(plan, expected))

@@ -14,6 +14,7 @@ from provision.machine.root.store import Store
 from provision.machine.terminal.console import say
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.sharing import Sharing
+from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.wording import add_arch, nearest, nearest_name
 
@@ -42,6 +43,18 @@ def describe_arch(site: Site | None, arch: str) -> str:
     """An arch in a message about environments: its name, and that in the names of its environments if it differs."""
     below = arch_below(site, arch) if site else arch
     return f"`{arch}`" if below == arch else f"`{arch}` (on this machine `{below}`)"
+
+
+def arch_of(site: Site, env: EnvironmentId) -> Arch:
+    """The arch of the site that an environment is for.
+
+    Raises:
+        ConfigError: the profile has no such arch any more.
+    """
+    arch = site.arch_built_as(env.arch)
+    if arch is None:
+        raise ConfigError(f"site `{site.name}` no longer has the arch `{env.arch}`", hint=f"edit `{site.origin}`")
+    return arch
 
 
 def find_environment(store: Store, text: str, arch: str | None = None, *, site: Site | None = None) -> EnvironmentId:

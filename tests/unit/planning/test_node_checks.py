@@ -18,14 +18,13 @@ import pytest
 
 from golden_files import facts_of, gpu_site, local_site, stack
 from parts.disks import mounted
-from provision.commands.shared.node import faults_of
 from provision.machine.configuration.shipped import load_stack
 from provision.machine.files.tables import read_combinations
 from provision.machine.probes.look_around import look_around, look_into, mount_of
 from provision.model.check import Check
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, MpiFacts
 from provision.model.surroundings import Surroundings
-from provision.planning.node_checks import check_node
+from provision.planning.node_checks import check_node, faults_of
 from provision.profile.launcher import Launcher
 from provision.profile.site import Site
 
