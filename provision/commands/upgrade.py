@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.backends.venv.wheelhouse import fetch_lock
 from provision.commands.build import plan_and_build
+from provision.commands.fetch import fetch_missing
 from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.environments import read_store
 from provision.commands.shared.hints import complete_error
@@ -25,7 +25,6 @@ from provision.errors import EXIT_JOB_LEFT, ConfigError, ProvisionError, StoreEr
 from provision.machine.configuration import shipped
 from provision.machine.configuration.shipped import use_locks
 from provision.machine.files.tables import read_advisories
-from provision.machine.network.fetching import fetch_packages, fetch_source
 from provision.machine.network.lock_compiler import newer_locks
 from provision.machine.probes.installed_packages import installed_versions
 from provision.machine.root.store import Store
@@ -186,14 +185,8 @@ def _fetch(steps: list[UpgradeStep]) -> None:
     for step in steps:
         target, facts = step.part.target, step.part.facts
         request = target.request(facts)
-        if not network_faults(request, target.plan(request, facts)):
-            continue
-        for lock in request.locks:
-            if lock.sha256 not in target.store.downloads.fetched():
-                say(f"fetching {Path(lock.path).name}: {len(lock.pins)} packages")
-                fetch_packages(target.store, fetch_lock(lock, request, request.arch.target))
-        for pin in request.sources:
-            fetch_source(target.store, pin)
+        if network_faults(request, target.plan(request, facts)):
+            fetch_missing(target.store, request)
 
 
 def _build(args: argparse.Namespace, archs: list[str]) -> tuple[dict[str, ProvisionError], dict[str, str]]:
