@@ -14,7 +14,7 @@ from provision.commands.shared.beneath import (
     make_on_modules,
     site_for_venv,
 )
-from provision.commands.shared.environments import find_environment, read_store
+from provision.commands.shared.environments import find_environment, read_store, site_and_store
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import command_line
 from provision.commands.shared.typos import refuse_unused
@@ -100,8 +100,7 @@ def _variables(site: Site, beneath: Beneath) -> Mapping[str, str]:
 
 def _for_environment(args: argparse.Namespace, wish: KernelWish) -> Outcome:
     """A kernel for a published environment."""
-    site = shipped.load_site(args.site)
-    store = read_store(site)
+    site, store = site_and_store(args)
     env = find_environment(store, args.where, args.arch, site=site)
     beneath = beneath_of(site, store, env, args.site, retry="provision kernel install %s")
 

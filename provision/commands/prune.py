@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from provision.commands.shared.environments import read_store
+from provision.commands.shared.environments import site_and_store
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError, UsageError
-from provision.machine.configuration import shipped
 from provision.machine.files.disk import read_given
 from provision.machine.probes.ask_scheduler import running_jobs
 from provision.machine.root.removing import Remover
@@ -18,8 +17,7 @@ from provision.planning.removal import DAY_S, Rules, Usage, decide, describe, fr
 def run(args: argparse.Namespace) -> Outcome:
     """Decide what goes, show it, and remove it if that is wanted."""
     usage = _usage(args)
-    site = shipped.load_site(args.site)
-    store = read_store(site)
+    site, store = site_and_store(args)
     remover = Remover(store, running_jobs(site.scheduler.name), usage)
     residents = remover.residents()
     unloaded_s = None if args.unused_for is None else args.unused_for * DAY_S

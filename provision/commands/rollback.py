@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 
 from provision.commands.shared.after_publish import after_publish
-from provision.commands.shared.environments import arch_below, describe_arch, read_store
+from provision.commands.shared.environments import arch_below, describe_arch, site_and_store
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError
-from provision.machine.configuration import shipped
 from provision.machine.root.publishing import Publisher
 from provision.planning.publication import changes, describe_generation
 from provision.profile.site import Site
@@ -20,8 +19,7 @@ def run(args: argparse.Namespace) -> Outcome:
     """Replace the pointer with one rename."""
     if args.list:
         refuse_unused(args, "`--list` only lists", "--generation", "--dry-run")
-    site = shipped.load_site(args.site)
-    store = read_store(site, lenient=True)
+    site, store = site_and_store(args, lenient=True)
     arch = one_arch(store.generations.archs(), site, args.arch)
     publisher, generations = Publisher(store), store.generations
     found, current = generations.read_all(arch), generations.current(arch)

@@ -16,8 +16,8 @@ from provision.commands.shared.environments import (
     describe_arch,
     find_environment,
     of_other_archs,
-    read_store,
     set_by_module,
+    site_and_store,
 )
 from provision.commands.shared.hints import complete_result, complete_with
 from provision.commands.shared.outcome import Outcome
@@ -57,8 +57,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
 def _examine(args: argparse.Namespace) -> Outcome:
     """Compare environments with their manifests, and with the machine of now."""
-    site = shipped.load_site(args.site)
-    store = read_store(site)
+    site, store = site_and_store(args)
     arch, only = arch_below(site, args.arch) if args.all else None, None
     loaded = set(store.pointers().values())
     if args.all:

@@ -33,6 +33,12 @@ def read_store(site: Site, *, lenient: bool = False) -> Store:
     return store
 
 
+def site_and_store(args: argparse.Namespace, *, lenient: bool = False) -> tuple[Site, Store]:
+    """The site of `--site`, and its store; `lenient` as of `read_store`."""
+    site = shipped.load_site(args.site)
+    return site, read_store(site, lenient=lenient)
+
+
 def arch_below(site: Site, arch: str | None) -> str | None:
     """The arch in the names of the environments of this arch: for a `native` arch, the CPU of this machine."""
     native = any(known.name == arch and known.target == "native" for known in site.archs)
@@ -110,8 +116,7 @@ def named_environment(args: argparse.Namespace, *, lenient: bool = False) -> tup
     Raises:
         ConfigError: as of `find_environment`.
     """
-    site = shipped.load_site(args.site)
-    store = read_store(site, lenient=lenient)
+    site, store = site_and_store(args, lenient=lenient)
     return site, store, find_environment(store, args.environment, args.arch, site=site)
 
 
