@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> Outcome:
     site, store, env = named_environment(args)
     if args.diff is not None:
         return _diff(store, find_environment(store, args.diff), env)
-    pointer = store.pointers().get(f"{env.arch}/{env.name}/{env.version}")
+    pointer = store.pointers().get(env.pointer)
     seen = glance(store, env, loaded=pointer == str(env))
     if seen.newer:
         raise seen.newer

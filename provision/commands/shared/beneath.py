@@ -35,7 +35,7 @@ def beneath_of(site: Site, store: Store, env: EnvironmentId, typed: str, *, retr
         CommandError: its Python does not start.
     """
     record = store.record(env)
-    published = store.pointers().get(f"{env.arch}/{env.name}/{env.version}")
+    published = store.pointers().get(env.pointer)
     if record is None or published != str(env):
         raise PlanError(
             f"`{env}` is not published" + (f": its module loads `{published}`" if published else ""),
