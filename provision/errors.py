@@ -98,6 +98,13 @@ class Fault:
         }
 
 
+def one_fault(
+    kind: FaultKind, subject: str, message: str, *evidence: str, hint: str | None = None
+) -> tuple[Fault, ...]:
+    """A single fault, in place of all that a check could find."""
+    return (Fault(kind, subject, message, evidence=evidence, hint=hint),)
+
+
 class ProvisionError(Exception):
     """A failure with a message, its evidence (lines to show below it) and a hint (what to type next)."""
 
@@ -153,6 +160,12 @@ class ConfigError(ProvisionError):
 
     kind: ErrorKind = "config"
     exit_code = EXIT_USAGE
+
+
+class UsageError(ConfigError):
+    """The words of a command contradict each other, or one is missing or not valid."""
+
+    kind: ErrorKind = "usage"
 
 
 class LintError(ConfigError):
@@ -228,6 +241,16 @@ class StoreError(ProvisionError):
     kind: ErrorKind = "store"
 
 
+class NewerError(ValueError):
+    """A newer version of the tool wrote this file: it is not damaged, but must not be changed."""
+
+
+def lines_of(label: str, wrong: Fault | ProvisionError) -> list[str]:
+    """One of several faults as lines: its message behind a label, and below it the evidence and the hint."""
+    hint = [f"hint: {wrong.hint}"] if wrong.hint else []
+    return [f"{label}: {wrong.message}", *(f"  {line}" for line in (*wrong.evidence, *hint))]
+
+
 def raise_faults(
     faults: Sequence[Fault], error: type[ProvisionError] = PlanError, kind: ErrorKind | None = None
 ) -> None:
@@ -241,7 +264,5 @@ def raise_faults(
     first, *others = faults
     evidence = [*first.evidence]
     for fault in others:
-        evidence += [f"also: {fault.message}", *(f"  {line}" for line in fault.evidence)]
-        if fault.hint:
-            evidence.append(f"  hint: {fault.hint}")
+        evidence += lines_of("also", fault)
     raise error(first.message, evidence=evidence, hint=first.hint, kind=kind, faults=faults)

@@ -25,7 +25,7 @@ from typing import cast
 from provision.backends.backend import Draft
 from provision.model.facts import Facts
 from provision.model.request import Request
-from provision.profile.stack import BackendName
+from provision.profile.choices import BackendName
 
 # Imported only when a stack names it.
 MODULES: dict[BackendName, str] = {

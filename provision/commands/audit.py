@@ -10,8 +10,9 @@ from typing import Any
 
 from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.typos import refuse_other_than_one
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
-from provision.knowledge.advisories import Advisories, Open, open_advisories
+from provision.knowledge.advisories import Open, open_advisories
 from provision.knowledge.versions import release
 from provision.machine.configuration import shipped
 from provision.machine.files.tables import given_advisories, read_advisories
@@ -31,15 +32,7 @@ class Subject:
 
 def run(args: argparse.Namespace) -> Outcome:
     """Report the advisories that are open; the exit code is 1 if there are any that `--ignore` does not name."""
-    named = (("ENVIRONMENT", args.environment), ("--all", args.all), ("--stack", args.stack))
-    given = [name for name, value in named if value]
-    if len(given) != 1:
-        raise ConfigError(
-            "name one thing to audit: an environment, `--all`, or `--stack`"
-            + (f"; not {' and '.join(f'`{name}`' for name in given)}" if given else ""),
-            hint="`provision audit --all`",
-            kind="usage",
-        )
+    refuse_other_than_one(args, "--all", "--stack", hint="`provision audit --all`")
     subjects = _stack(args.stack) if args.stack else _environments(args.site, args.environment)
     packages = {name for subject in subjects for name, _ in subject.packages}
     advisories = given_advisories(args.advisories, packages) if args.advisories else read_advisories()
@@ -67,7 +60,11 @@ def run(args: argparse.Namespace) -> Outcome:
         lines.append("newer ones are not known here; `provision audit --advisories FILE` reads them")
     return Outcome(
         text="\n".join(lines),
-        result={"audited": results, "sources": _sources(advisories), "counted": counted},
+        result={
+            "audited": results,
+            "sources": [{"name": name, "date": date} for name, date in advisories.sources],
+            "counted": counted,
+        },
         exit_code=EXIT_FAILED if counted else EXIT_OK,
     )
 
@@ -140,7 +137,3 @@ def _result(one: Open, ignored: set[str]) -> dict[str, Any]:
         "source": one.advisory.source,
         "ignored": bool({name.upper() for name in one.advisory.names} & ignored),
     }
-
-
-def _sources(advisories: Advisories) -> list[dict[str, str]]:
-    return [{"name": name, "date": date} for name, date in advisories.sources]

@@ -3,45 +3,49 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
+import contextlib
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 from provision.commands.shared.after_publish import after_publish
-from provision.commands.shared.node import faults_of, observe_node
 from provision.commands.shared.order import Order, built_outcome, is_installed
-from provision.commands.shared.out_of_time import watched_time
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.typos import refuse_submit, refuse_unused
-from provision.errors import ConfigError, DriftError, ProvisionError, raise_faults
+from provision.errors import ConfigError, DriftError, Interruption, ProvisionError, raise_faults
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import read_given
+from provision.machine.programs.shell import environ
+from provision.machine.programs.time_limit import OutOfTime, interrupted_at_time_limit
 from provision.machine.root.event_file import to_all, to_file
 from provision.machine.sharing.locks import is_left
 from provision.machine.submission.job_settings import settings_from
+from provision.machine.submission.submit import requeue
 from provision.machine.terminal.console import say
 from provision.machine.terminal.progress_lines import listener
 from provision.model.event import Event, Listener, error_event
 from provision.model.facts import Facts
 from provision.model.plan import Plan, differences, held
+from provision.planning.node_checks import faults_of
 from provision.planning.preflight import blockers, network_faults
+from provision.profile.site import Site
+from provision.schedulers import job_here, restarts_here
 from provision.wording import add_arch
+
+# A step that needs more time than the job has would go on for ever: only finished steps are kept.
+MOST_RESTARTS = 5
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Build on this machine, or submit a job that builds."""
-    of_a_job = (
-        ("--plan", args.plan),
-        ("--settings", args.settings),
-        ("--events", args.events),
-        ("--requeue", args.requeue),
-    )
-    unused = of_a_job if args.submit else (("--account", args.account),)
-    refuse_unused(args, unused, "`--submit` makes its own plan" if args.submit else "only a job has an account")
+    if args.submit:
+        refuse_unused(args, "`--submit` makes its own plan", "--plan", "--settings", "--events", "--requeue")
+    else:
+        refuse_unused(args, "only a job has an account", "--account")
     archs = _archs(args)
     order = Order(
         site=args.site,
-        arch=None,
+        arch=archs[0] if archs else None,
         stack=args.stack,
         backend=args.backend,
         account=args.account,
@@ -57,37 +61,24 @@ def run(args: argparse.Namespace) -> Outcome:
 
         if len(archs) > 1:
             return submit_several(order, archs)
-        return submit_one(dataclasses.replace(order, arch=archs[0] if archs else None))
-    order = dataclasses.replace(order, arch=archs[0] if archs else None)
-    if not args.requeue:
-        return _build_with_events(args, order)
-    with watched_time(shipped.load_site(args.site)):
-        return _build_with_events(args, order)
-
-
-def _build_with_events(args: argparse.Namespace, order: Order) -> Outcome:
-    """Build on this machine; every event is also written to the file of `--events`."""
-    if not args.events:
-        return _build_here(args, order, None)
-    with to_file(Path(args.events)) as write_event:
+        return submit_one(order)
+    with contextlib.ExitStack() as stack:
+        if args.requeue:
+            stack.enter_context(watched_time(shipped.load_site(args.site)))
+        # `job follow` shows what is written there.
+        write_event = stack.enter_context(to_file(Path(args.events))) if args.events else None
         try:
-            return _build_here(args, order, write_event)
+            expected = _expected(args.plan)
+            without = stack.enter_context(settings_from(Path(args.settings))) if args.settings else None
+            if without:
+                say(f"note: {without}")
+                if write_event:
+                    write_event(Event(kind="say", text=f"note: {without}"))
+            return plan_and_build(order, write_event, expected)
         except ProvisionError as error:
-            write_event(error_event(error))  # `job follow` shows it
+            if write_event:
+                write_event(error_event(error))
             raise
-
-
-def _build_here(args: argparse.Namespace, order: Order, write_event: Listener | None) -> Outcome:
-    """Build on this machine, with the settings of the job; `write_event` also gets every event."""
-    expected = _expected(args.plan)
-    if args.settings is None:
-        return plan_and_build(order, write_event, expected)
-    with settings_from(Path(args.settings)) as without:
-        if without:
-            say(f"note: {without}")
-            if write_event:  # `job follow` shows it
-                write_event(Event(kind="say", text=f"note: {without}"))
-        return plan_and_build(order, write_event, expected)
 
 
 def plan_and_build(
@@ -106,7 +97,7 @@ def plan_and_build(
         return built_outcome(target, plan, order.nothing_to_do)
     if not plan.done:
         installed = is_installed(plan)
-        seen = observe_node(target, facts)
+        seen = target.check_node(facts)
         raise_faults(
             (
                 *blockers(request, facts, target.needed(request), installed=installed),
@@ -165,10 +156,8 @@ def _archs(args: argparse.Namespace) -> list[str]:
     """The archs to build; none if the site has only one and none is named.
 
     Raises:
-        ConfigError: several archs are to be built, but not in jobs; or the options contradict each other.
+        ConfigError: several archs are to be built, but not in jobs.
     """
-    if args.all_archs and args.archs:
-        raise ConfigError("`--all-archs` and `--arch` cannot be combined", hint="omit one of them")
     archs = list(dict.fromkeys(args.archs or ()))
     if args.all_archs:
         archs = [arch.name for arch in shipped.load_site(args.site).archs]
@@ -181,3 +170,35 @@ def _archs(args: argparse.Namespace) -> list[str]:
             hint="add `--submit`: each arch is built in a job of its own",
         )
     return archs
+
+
+@contextlib.contextmanager
+def watched_time(site: Site) -> Iterator[None]:
+    """End what runs inside when the scheduler announces the end of the job's time, and let the job start again.
+
+    Raises:
+        Interruption: it came.
+    """
+    try:
+        with interrupted_at_time_limit():
+            yield
+    except OutOfTime:
+        raise _start_again(site) from None
+
+
+def _start_again(site: Site) -> Interruption:
+    """Put this job back into the queue, if that was not done often; returns the error that says so."""
+    job, restarts = job_here(environ()), restarts_here(environ())
+    what = f"the time of job {job} is nearly over; finished steps are kept"
+    if job is None or restarts >= MOST_RESTARTS:
+        hint = "raise `job.time` in the profile, then submit it again: it continues with the first unfinished step"
+        return Interruption(f"{what}; it was started again {restarts} times before", hint=hint)
+    say(f"{what}; it goes back into the queue, and continues with the first unfinished step")
+    refused = requeue(job, site.scheduler.name)  # the scheduler ends this process now
+    if refused is None:
+        return Interruption(f"{what}; job {job} is in the queue again")
+    return Interruption(
+        f"{what}; Slurm does not start job {job} again",
+        hint="submit it again: it continues with the first unfinished step",
+        evidence=[refused],
+    )

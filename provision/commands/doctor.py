@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
 from pathlib import Path
 
 from provision.commands.shared.environments import read_store
 from provision.commands.shared.hints import complete_with
-from provision.commands.shared.node import observe_node
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, describe_own_files, make_target
 from provision.errors import EXIT_FAILED, EXIT_OK, CommandError, ConfigError, Fault, ProvisionError, StoreError
@@ -23,15 +23,15 @@ from provision.machine.probes.provided import look_at_container, provided_faults
 from provision.machine.root.completing import needed_subject
 from provision.machine.root.store import Store
 from provision.machine.root.usable import unusable
-from provision.model.check import MARKS, Check, State, observed
+from provision.model.check import Check, State, observed
 from provision.model.facts import Facts
 from provision.planning.math_library import library_faults
-from provision.planning.preflight import closed_fault, cpu_fault, gpu_faults, place_faults
+from provision.planning.preflight import closed_faults, cpu_faults, gpu_faults, place_faults
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.proof.proof_shape import proof_shape
 from provision.schedulers import TITLES
-from provision.schedulers.node_kind import Cluster
+from provision.wording import count
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -50,17 +50,9 @@ def run(args: argparse.Namespace) -> Outcome:
         if check.group != group:
             group = check.group
             lines.append(group)
-        lines += [
-            f"  {MARKS[check.state]} {check.message}",
-            *(f"      {line}" for line in check.evidence),
-        ]
-        if check.hint:
-            lines.append(f"      hint: {check.hint}")
+        lines += [f"  {line}" for line in check.to_lines()]
     bad = sum(check.state == "bad" for check in checks)
-    lines += [
-        "",
-        f"{bad} problem{'s' * (bad != 1)} found" if bad else "no problems found: a build can start",
-    ]
+    lines += ["", f"{count(bad, 'problem')} found" if bad else "no problems found: a build can start"]
     return Outcome(
         text="\n".join(lines),
         result={"observations": [check.to_observation() for check in checks], "bad": bad},
@@ -68,21 +60,13 @@ def run(args: argparse.Namespace) -> Outcome:
     )
 
 
-def _configuration(target: Target, typed_stack: str | None) -> list[Check]:
+def _configuration(target: Target, typed_stack: str | None) -> Iterator[Check]:
     """Which files do not come with the tool, and that those of the working directory are not among them."""
-    own = target.own_files(typed_stack)
-    message = f"configuration: {describe_own_files(own)}"
-    checks = [observed("site", "good", message)]
+    yield observed("site", "good", f"configuration: {describe_own_files(target.own_files(typed_stack))}")
     for name in unused_here():
-        checks.append(
-            observed(
-                "site",
-                "note",
-                f"the folder `{name}/` in the working directory is not searched",
-                hint="`export PROVISION_CONFIG=$PWD` uses it, if you trust everyone who wrote there",
-            )
-        )
-    return checks
+        message = f"the folder `{name}/` in the working directory is not searched"
+        hint = "`export PROVISION_CONFIG=$PWD` uses it, if you trust everyone who wrote there"
+        yield observed("site", "note", message, hint=hint)
 
 
 def _of(group: str, wrong: Fault | ProvisionError, state: State = "bad") -> Check:
@@ -93,43 +77,32 @@ def _of(group: str, wrong: Fault | ProvisionError, state: State = "bad") -> Chec
 KEYS = {"nodes": "proof.nodes", "gpus": "gpu", "cpus": "job.cpus_per_task"}
 
 
-def _scheduler(site: Site, stack: str | None) -> list[Check]:
+def _scheduler(site: Site, stack: str | None) -> Iterator[Check]:
     """Check that the scheduler answers, and that it would start the jobs of builds and their ranks."""
     if site.scheduler.name == "none":
-        return [observed("scheduler", "good", "none: builds run on this machine")]
+        yield observed("scheduler", "good", "none: builds run on this machine")
+        return
     title = TITLES[site.scheduler.name]
     try:
         there = cluster(site.scheduler.name)
     except CommandError as error:
         hint = error.hint or f"run this on a machine with {title}"
-        return [observed("scheduler", "bad", error.message, *error.evidence, hint=hint)]
+        yield observed("scheduler", "bad", error.message, *error.evidence, hint=hint)
+        return
     kind = "partition" if site.scheduler.name == "slurm" else "queue"
     names = ", ".join(queue.name for queue in there.queues)
-    message = f"{title} answers" + (f"; {kind}s: {names}" if names else "")
-    checks = [observed("scheduler", "good", message)]
+    yield observed("scheduler", "good", f"{title} answers" + (f"; {kind}s: {names}" if names else ""))
     for arch in site.archs:
-        for fault in _misfits_of_build(site, arch, stack, there):
+        shape = proof_shape(site, arch, make_target(site, arch.name, stack).stack)
+        for fault in misfits(batch_for(site, arch, shape, name="build"), there):
             place = f"archs.{arch.name}.{KEYS.get(fault.subject, f'job.{fault.subject}')}"
-            value = f" to `{fault.accepted}`" if fault.accepted else ""
-            checks.append(
-                observed(
-                    "scheduler",
-                    "bad",
-                    f"arch `{arch.name}`: {fault.message}",
-                    *fault.evidence,
-                    hint=f"set `{place}` in `{site.origin}`{value}",
-                )
-            )
-    return checks + (_launchers(site, there.mpi) if site.scheduler.name == "slurm" else [])
+            hint = f"set `{place}` in `{site.origin}`" + (f" to `{fault.accepted}`" if fault.accepted else "")
+            yield observed("scheduler", "bad", f"arch `{arch.name}`: {fault.message}", *fault.evidence, hint=hint)
+    if site.scheduler.name == "slurm":
+        yield from _launchers(site, there.mpi)
 
 
-def _misfits_of_build(site: Site, arch: Arch, stack: str | None, there: Cluster) -> tuple[Fault, ...]:
-    """Why the scheduler would refuse or never start the job that builds for an arch. A site without builds has none."""
-    shape = proof_shape(site, arch, make_target(site, arch.name, stack).stack)
-    return misfits(batch_for(site, arch, shape, name="build"), there)
-
-
-def _launchers(site: Site, default: str | None) -> list[Check]:
+def _launchers(site: Site, default: str | None) -> Iterator[Check]:
     """Check that srun knows the type of MPI that an arch names, or has one: with a wrong one every rank is rank 0 of 1."""
     by_srun = {
         arch.name: next((one.partition("=")[2] for one in arch.launcher.options if one.startswith("--mpi=")), None)
@@ -139,111 +112,96 @@ def _launchers(site: Site, default: str | None) -> list[Check]:
     there = mpi_types() if by_srun else ()
     if any(by_srun.values()) and not there:
         message, hint = "`srun --mpi=list` lists no type of MPI", "run this on a machine with Slurm"
-        return [observed("scheduler", "bad", message, hint=hint)]
-    checks = []
+        yield observed("scheduler", "bad", message, hint=hint)
+        return
     for name, kind in by_srun.items():
         place = f"set `archs.{name}.launcher.options` in `{site.origin}`"
         if kind is not None and kind not in there:
-            checks.append(
-                observed(
-                    "scheduler",
-                    "bad",
-                    f"arch `{name}` starts ranks with `srun --mpi={kind}`, which this Slurm does not have",
-                    hint=f"{place} to one of {', '.join(there)}",
-                )
-            )
+            message = f"arch `{name}` starts ranks with `srun --mpi={kind}`, which this Slurm does not have"
+            yield observed("scheduler", "bad", message, hint=f"{place} to one of {', '.join(there)}")
         elif kind is None and default == "none":
-            checks.append(
-                observed(
-                    "scheduler",
-                    "note",
-                    f"arch `{name}` starts ranks with `srun` without `--mpi=`, and this Slurm has no default for it",
-                    "`MpiDefault` of `scontrol show config` is none: ranks may not find each other",
-                    hint=f"{place} to the type of the MPI: `--mpi=` and one of {', '.join(there)}",
-                )
+            yield observed(
+                "scheduler",
+                "note",
+                f"arch `{name}` starts ranks with `srun` without `--mpi=`, and this Slurm has no default for it",
+                "`MpiDefault` of `scontrol show config` is none: ranks may not find each other",
+                hint=f"{place} to the type of the MPI: `--mpi=` and one of {', '.join(there)}",
             )
-    return checks
 
 
-def _root(site: Site) -> list[Check]:
-    """Check that an environment fits below the root."""
+def _root(site: Site) -> Iterator[Check]:
+    """Check that an environment fits below the root, that only its admins may write there, and what users can load."""
     store = read_store(site)
     place = store.place()
     faults = place_faults(place)
-    checks = [_of("root", fault) for fault in faults]
+    yield from (_of("root", fault) for fault in faults)
     if not faults:
-        message = f"`{place.path}` can be written, {place.free_bytes / 1e9:.0f} GB left"
-        checks.append(observed("root", "good", message))
-    return checks + _admins(store) + _modules(store, site)
-
-
-def _admins(store: Store) -> list[Check]:
-    """Check that nobody but its admins may write the root, and that all of the admins can."""
-    faults = [_of("root", fault) for fault in store.shared.admins.faults()]
+        yield observed("root", "good", f"`{place.path}` can be written, {place.free_bytes / 1e9:.0f} GB left")
+    yield from (_of("root", fault) for fault in store.shared.admins.faults())
     try:
-        return faults + [_of("root", fault, "note") for fault in store.shared.admins.notes()]
+        yield from [_of("root", fault, "note") for fault in store.shared.admins.notes()]
     except StoreError as error:
-        return [*faults, _of("root", error)]
+        yield _of("root", error)
+    yield from _modules(store, site)
 
 
-def _modules(store: Store, site: Site) -> list[Check]:
+def _modules(store: Store, site: Site) -> Iterator[Check]:
     """Check that each module that users can load leads to what passed its proof."""
     wrong, there = unusable(store), store.pointers()
-    bad = [
-        observed(
-            "modules",
-            "bad",
-            f"{one.name}: {one.message}",
-            hint=complete_with(one.hint or "", needed_subject(store, one.group or None, site)),
-        )
-        for one in wrong
-    ]
-    message = f"the modules that users can load ({len(there)}) lead to what passed its proof"
-    return bad or ([observed("modules", "good", message)] if there else [])
+    for one in wrong:
+        hint = complete_with(one.hint or "", needed_subject(store, one.group or None, site))
+        yield observed("modules", "bad", f"{one.name}: {one.message}", hint=hint)
+    if there and not wrong:
+        message = f"the modules that users can load ({len(there)}) lead to what passed its proof"
+        yield observed("modules", "good", message)
 
 
-def _arch(target: Target) -> list[Check]:
+def _arch(target: Target) -> Iterator[Check]:
     """Check everything that a build for one arch needs."""
     arch, facts = target.arch, target.observe()
     group = f"arch {arch.name}"
-    checks = [_of(group, fault) for fault in facts.faults]
-    checks += [observed(group, "good", line) for line in _found(facts)]
+    yield from (_of(group, fault) for fault in facts.faults)
+    yield from (observed(group, "good", line) for line in _found(facts))
     try:
-        request = target.request(facts)
-        checks.append(observed(group, "good", f"lock `{request.lock.path}` matches its input"))
-        checks += [_of(group, fault) for fault in (*gpu_faults(request, facts), *library_faults(request))]
-        closed = closed_fault(request, facts)
-        checks += [_of(group, closed)] if closed else []
-        checks += _launcher_of_other_mpi(target, facts, group)
-        if arch.gpu and not has_gpu():
-            checks.append(
-                observed(
-                    group,
-                    "note",
-                    f"`{facts.host}` has no GPU: it can build for arch `{arch.name}`, but not run the proof",
-                    "no device files /dev/nvidia0 and so on",
-                    hint="run the build on a node with the arch's GPUs",
-                )
-            )
-        fault = cpu_fault(request, facts)
-        if fault:
-            # A login node may have another CPU; on the node itself this makes the build fail.
-            elsewhere = target.site.scheduler.name != "none" and facts.job is None
-            checks.append(_of(group, fault, "note" if elsewhere else "bad"))
-        else:
-            checks.append(observed(group, "good", f"this CPU runs what is built for `{arch.target}`"))
-        data = choose_data(Path(target.store.layout.data), f"{request.programs_folder}/x")
-        checks.append(observed(group, "good", f"the proof trains on {data.name} (`{data.path}`)"))
+        yield from _request(target, facts, group)
     except ConfigError as error:
-        checks.append(_of(group, error))
+        yield _of(group, error)
     except ProvisionError:
         pass  # the faults that stop the request are checks already
-    checks += _index(target, facts)
-    node = observe_node(target, facts)
+    yield from _index(target, facts)
+    node = target.check_node(facts)
     if not any(seen.state != "good" for seen in node):
-        message = "TMPDIR, variables, limits, glibc and the compiler of this node fit"
-        checks.append(observed("node", "good", message))
-    return [*checks, *node]
+        yield observed("node", "good", "TMPDIR, variables, limits, glibc and the compiler of this node fit")
+    yield from node
+
+
+def _request(target: Target, facts: Facts, group: str) -> Iterator[Check]:
+    """Check what can be checked once the build for an arch can be requested.
+
+    Raises:
+        ProvisionError: it cannot.
+    """
+    arch, request = target.arch, target.request(facts)
+    yield observed(group, "good", f"lock `{request.lock.path}` matches its input")
+    faults = (*gpu_faults(request, facts), *library_faults(request), *closed_faults(request, facts))
+    yield from (_of(group, fault) for fault in faults)
+    yield from _launcher_of_other_mpi(target, facts, group)
+    if arch.gpu and not has_gpu():
+        yield observed(
+            group,
+            "note",
+            f"`{facts.host}` has no GPU: it can build for arch `{arch.name}`, but not run the proof",
+            "no device files /dev/nvidia0 and so on",
+            hint="run the build on a node with the arch's GPUs",
+        )
+    wrong = cpu_faults(request, facts)
+    # A login node may have another CPU; on the node itself this makes the build fail.
+    elsewhere = target.site.scheduler.name != "none" and facts.job is None
+    yield from (_of(group, fault, "note" if elsewhere else "bad") for fault in wrong)
+    if not wrong:
+        yield observed(group, "good", f"this CPU runs what is built for `{arch.target}`")
+    data = choose_data(Path(target.store.layout.data), f"{request.programs_folder}/x")
+    yield observed(group, "good", f"the proof trains on {data.name} (`{data.path}`)")
 
 
 def _launcher_of_other_mpi(target: Target, facts: Facts, group: str) -> list[Check]:

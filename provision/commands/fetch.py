@@ -16,6 +16,7 @@ from provision.errors import ConfigError, raise_faults
 from provision.knowledge.versions import ascending
 from provision.machine.network.fetching import fetch_data, fetch_packages, fetch_source
 from provision.machine.network.spack_sources import fetch_pip
+from provision.machine.root.store import Store
 from provision.machine.terminal.console import say
 from provision.model.request import Request
 from provision.planning.preflight import place_faults
@@ -30,17 +31,7 @@ def run(args: argparse.Namespace) -> Outcome:
     if request.stack.backend == "spack":
         refuse_old_python(request)
     raise_faults(place_faults(target.store.place(), installed=False))
-    fetched, here = [], []
-    for lock in request.locks:
-        name = PurePosixPath(lock.path).name
-        if lock.sha256 in target.store.downloads.fetched():
-            here.append(name)
-            continue
-        say(f"fetching {name}: {len(lock.pins)} packages")
-        fetch_packages(target.store, fetch_lock(lock, request, request.arch.target))
-        fetched.append(name)
-    for pin in request.sources:
-        (fetched if fetch_source(target.store, pin) else here).append(f"{pin.name} {pin.version}")
+    fetched, here = fetch_missing(target.store, request)
     if request.stack.backend == "spack":
         (fetched if fetch_pip(target.store) else here).append("pip")
     data = fetch_data(target.store)
@@ -49,6 +40,23 @@ def run(args: argparse.Namespace) -> Outcome:
         text=text,
         result={"fetched": fetched, "here": here, "data": data, "wheelhouse": str(target.store.layout.wheelhouse)},
     )
+
+
+def fetch_missing(store: Store, request: Request) -> tuple[list[str], list[str]]:
+    """Download the packages of all locks, and the sources that are compiled; returns what was fetched, and what was there."""
+    fetched: list[str] = []
+    here: list[str] = []
+    for lock in request.locks:
+        name = PurePosixPath(lock.path).name
+        if lock.sha256 in store.downloads.fetched():
+            here.append(name)
+            continue
+        say(f"fetching {name}: {len(lock.pins)} packages")
+        fetch_packages(store, fetch_lock(lock, request, request.arch.target))
+        fetched.append(name)
+    for pin in request.sources:
+        (fetched if fetch_source(store, pin) else here).append(f"{pin.name} {pin.version}")
+    return fetched, here
 
 
 def _request(target: Target, python: str | None) -> Request:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import argparse
 
-from provision.commands.shared.environments import arch_below, read_store
+from provision.commands.shared.environments import arch_below, site_and_store
 from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK
-from provision.machine.configuration import shipped
 from provision.machine.root.entries import lost_modules, read_overview
 from provision.machine.root.store import Store
 from provision.machine.terminal.console import width_of_output
@@ -15,13 +14,10 @@ from provision.model.overview import Entry
 from provision.planning.environment_table import select, table
 from provision.wording import count
 
-ORDERS = ("name", "age", "size", "state")
-
 
 def run(args: argparse.Namespace) -> Outcome:
     """List the environments; the exit code is 1 if users can load what is not whole. Columns that do not fit are left out."""
-    site = shipped.load_site(args.site)
-    store = read_store(site)
+    site, store = site_and_store(args)
     entries = read_overview(store)
     chosen = select(entries, arch=arch_below(site, args.arch), stack=args.stack, state=args.state, sort=args.sort)
     lost = lost_modules(store, entries)

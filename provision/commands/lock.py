@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 
 from provision.commands.shared.outcome import Outcome
-from provision.errors import ConfigError
+from provision.errors import ConfigError, UsageError
 from provision.jobs.overlay_job import lock_name
 from provision.knowledge.miniforge import release_for
 from provision.machine.configuration import shipped
@@ -25,11 +25,10 @@ def run(args: argparse.Namespace) -> Outcome:
     """Compile the locks."""
     inputs, named = inputs_of_locks()
     if bool(args.names) == args.all:
-        raise ConfigError(
+        raise UsageError(
             "`provision lock` got names and `--all`" if args.all else "`provision lock` got no name",
             evidence=[f"known: {', '.join(sorted(named))}"],
             hint=f"`provision lock {sorted(named)[0]}`, or `provision lock --all` for all of `{inputs[0].parent}`",
-            kind="usage",
         )
     for name in args.names:
         if name not in named:
@@ -51,9 +50,7 @@ def run(args: argparse.Namespace) -> Outcome:
         served[lock_name(stack.name)] = (miniforge.python,) if miniforge else ()
     for minor in args.python or ():
         if not PYTHON.fullmatch(minor):
-            raise ConfigError(
-                f"`{minor}` is not a minor version of Python", hint=f"`--python {every[0]}`", kind="usage"
-            )
+            raise UsageError(f"`{minor}` is not a minor version of Python", hint=f"`--python {every[0]}`")
     written, skipped = [], []
     for minor in args.python or every:
         chosen = [path for path in inputs if minor in served.get(path.stem, every)]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from provision.commands.shared.environments import named_environment
+from provision.commands.shared.environments import arch_of, named_environment
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.proving import arch_of
 from provision.errors import ConfigError, PlanError
 from provision.machine.install.packing import pack
 from provision.machine.programs.shell import environ

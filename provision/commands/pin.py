@@ -6,14 +6,13 @@ import argparse
 
 from provision.commands.shared.environments import named_environment
 from provision.commands.shared.outcome import Outcome
-from provision.errors import ConfigError
+from provision.commands.shared.typos import refuse_text
 from provision.machine.root.removing import Remover
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Write or remove the pin."""
-    if not args.reason.strip() or not args.reason.isprintable():
-        raise ConfigError("the reason is empty or has control characters", hint='`--reason "for the paper of group X"`')
+    refuse_text("--reason", args.reason)
     _, store, env = named_environment(args)
     reason = None if args.off else args.reason
     Remover(store).set_pin(env, reason)

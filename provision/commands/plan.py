@@ -5,22 +5,17 @@ from __future__ import annotations
 import argparse
 import textwrap
 
-from provision.commands.shared.node import faults_of, observe_node
-from provision.commands.shared.offer import CANNOT_WORK, cannot_work, judge_profile
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.replaced import replaced_line
 from provision.commands.shared.target import Target, describe_own_files, read_target
 from provision.commands.shared.typos import refuse_unused
-from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
-from provision.jobs.build_job import build_batch
+from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError, lines_of
 from provision.knowledge.compatibility import describe_cell, find_cell, keras_of
 from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.machine.configuration import shipped
 from provision.machine.files.tables import read_cells
-from provision.planning.outline import outline
+from provision.planning.node_checks import faults_of
 from provision.planning.plan_text import plan_lines
 from provision.planning.preflight import blockers, network_faults
-from provision.planning.solver import unconfirmed_values
 from provision.profile.site import blank_paths
 from provision.schedulers import scheduler_for
 from provision.wording import count
@@ -30,12 +25,10 @@ def run(args: argparse.Namespace) -> Outcome:
     """Make the plan and show it."""
     target = read_target(args, unfinished=args.profile)
     alone = args.profile or not target.is_here
-    unused = (("--commands", args.commands),) if alone else (("--account", args.account),)
-    refuse_unused(
-        args, unused, "a plan from the profile alone has no commands" if alone else "only a job has an account"
-    )
     if alone:
+        refuse_unused(args, "a plan from the profile alone has no commands", "--commands")
         return _outline(target, args, forced=args.profile)
+    refuse_unused(args, "only a job has an account", "--account")
     facts = target.observe()
     try:
         request = target.request(facts)
@@ -47,7 +40,7 @@ def run(args: argparse.Namespace) -> Outcome:
             hint=error.hint,
         ) from error
     plan = target.plan(request, facts)
-    notes = (*blockers(request, facts), *network_faults(request, plan), *faults_of(observe_node(target, facts)))
+    notes = (*blockers(request, facts), *network_faults(request, plan), *faults_of(target.check_node(facts)))
     stack, minor = target.stack, request.minor
     expected = target.expected_seconds(plan)
     lines = [
@@ -56,7 +49,7 @@ def run(args: argparse.Namespace) -> Outcome:
             expected=expected,
             verbose=args.verbose,
             commands=args.commands,
-            replaced=replaced_line(target, plan, request),
+            replaced=target.replaced_line(plan, request),
         ),
         "",
     ]
@@ -68,8 +61,7 @@ def run(args: argparse.Namespace) -> Outcome:
     lines.append(f"configuration: {describe_own_files(own)}")
     for fault in notes:
         kind = "note" if fault.kind == "outside-job" else "problem on this machine"  # a login node is not at fault
-        lines += [f"{kind}: {fault.message}", *(f"  {line}" for line in fault.evidence)]
-        lines += [f"  hint: {fault.hint}"] if fault.hint else []
+        lines += lines_of(kind, fault)
     result = {
         **plan.to_dict(),
         "own_files": own,
@@ -87,6 +79,12 @@ def chosen_lines(target: Target) -> list[str]:
 
 def _outline(target: Target, args: argparse.Namespace, *, forced: bool) -> Outcome:
     """Describe a build from the profile alone."""
+    # A plan for this machine needs none of these.
+    from provision.commands.shared.offer import CANNOT_WORK, cannot_work, judge_profile
+    from provision.jobs.build_job import build_batch
+    from provision.planning.outline import outline
+    from provision.planning.solver import unconfirmed_values
+
     site, arch, stack, own = target.site, target.arch, target.stack, target.own_files(args.stack)
     directives: tuple[str, ...] = ()
     refused = None
@@ -120,8 +118,7 @@ def _outline(target: Target, args: argparse.Namespace, *, forced: bool) -> Outco
         lines.append(f"nobody confirmed: {', '.join(unconfirmed)}")
     lines.append(f"configuration: {describe_own_files(own)}")
     if refused:
-        lines += ["", f"no job yet: {refused.message}", *(f"  {line}" for line in refused.evidence)]
-        lines += [f"  hint: {refused.hint}"] if refused.hint else []
+        lines += ["", *lines_of("no job yet", refused)]
     result = {
         "profile": site.origin,
         "arch": arch.name,

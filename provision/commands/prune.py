@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import argparse
 
-from provision.commands.shared.environments import read_store
+from provision.commands.shared.environments import site_and_store
 from provision.commands.shared.outcome import Outcome
-from provision.errors import ConfigError
-from provision.machine.configuration import shipped
+from provision.errors import ConfigError, UsageError
 from provision.machine.files.disk import read_given
 from provision.machine.probes.ask_scheduler import running_jobs
 from provision.machine.root.removing import Remover
 from provision.machine.terminal.console import say
-from provision.model.usage import Usage, read_usage
-from provision.planning.removal import DAY_S, Rules, decide, describe, freed, to_dict
+from provision.planning.removal import DAY_S, Rules, Usage, decide, describe, freed, read_usage, to_dict
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Decide what goes, show it, and remove it if that is wanted."""
     usage = _usage(args)
-    site = shipped.load_site(args.site)
-    store = read_store(site)
+    site, store = site_and_store(args)
     remover = Remover(store, running_jobs(site.scheduler.name), usage)
     residents = remover.residents()
     unloaded_s = None if args.unused_for is None else args.unused_for * DAY_S
@@ -51,7 +48,7 @@ def _usage(args: argparse.Namespace) -> Usage | None:
     """
     if (args.usage is None) != (args.unused_for is None):
         missing, given = ("--usage FILE", "--unused-for") if args.usage is None else ("--unused-for DAYS", "--usage")
-        raise ConfigError(f"`{given}` needs `{missing}`", hint=f"add `{missing}`", kind="usage")
+        raise UsageError(f"`{given}` needs `{missing}`", hint=f"add `{missing}`")
     if args.usage is None:
         return None
     usage = read_usage(read_given(args.usage, "log", stdin=True, errors="replace"))

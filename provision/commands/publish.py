@@ -8,7 +8,8 @@ from pathlib import Path
 from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.environments import named_environment
 from provision.commands.shared.outcome import Outcome
-from provision.errors import ConfigError, StoreError
+from provision.commands.shared.typos import refuse_text
+from provision.errors import StoreError, UsageError
 from provision.machine.root.checking import glance
 from provision.machine.root.completing import command_to_complete, hint_to_complete
 from provision.machine.root.publishing import Publisher
@@ -59,28 +60,16 @@ def read_marks(args: argparse.Namespace) -> Marks:
     """How the module is to be shown.
 
     Raises:
-        ConfigError: two options contradict each other, or the date or a text is not valid.
+        ConfigError: the date or a text is not valid.
     """
-    for first, second in (("default", "no_default"), ("hidden", "visible"), ("deprecate", "no_deprecate")):
-        if getattr(args, first) and getattr(args, second):
-            raise ConfigError(
-                f"`--{first}` and `--{second.replace('_', '-')}` contradict each other",
-                hint="give one of them",
-                kind="usage",
-            )
     deprecation = None
     if args.deprecate:
         date, text = args.deprecate
         if not is_date(date):
-            raise ConfigError(
-                f"`{date}` is not a date", hint='write it as `--deprecate 2027-03-01 "load VERSION"`', kind="usage"
-            )
+            raise UsageError(f"`{date}` is not a date", hint='write it as `--deprecate 2027-03-01 "load VERSION"`')
         deprecation = Deprecation(date=date, text=text)
-    for name, text in (("--deprecate", deprecation.text if deprecation else "x"), ("--force", args.force or "x")):
-        if not text.strip() or not text.isprintable():
-            raise ConfigError(f"the text of `{name}` is empty or has control characters", hint="write one sentence")
-    if args.force is not None and not args.force.strip():
-        raise ConfigError("`--force` needs a reason", hint='`--force "REASON"`', kind="usage")
+    refuse_text("--deprecate", deprecation.text if deprecation else None)
+    refuse_text("--force", args.force)
     return Marks(
         default=True if args.default else False if args.no_default else None,
         hidden=True if args.hidden else False if args.visible else None,
@@ -92,9 +81,7 @@ def read_marks(args: argparse.Namespace) -> Marks:
 def _force(store: Store, env: EnvironmentId, reason: str) -> None:
     """Write the record of an environment whose proof failed, with the reason."""
     if store.record(env) is not None:
-        raise ConfigError(
-            f"`{env}` passed its proof, so it needs no `--force`", hint=f"`provision publish {env}`", kind="usage"
-        )
+        raise UsageError(f"`{env}` passed its proof, so it needs no `--force`", hint=f"`provision publish {env}`")
     does = {"does": f"publishes {env}"}
     with store.held(Path(store.layout.lock(env)), does, wait=False):
         try:

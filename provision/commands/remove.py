@@ -16,13 +16,12 @@ from provision.planning.removal import days, freed, refuse_protected, to_dict
 def run(args: argparse.Namespace) -> Outcome:
     """Refuse what users load, what is pinned, and what is in use; remove the rest with one rename."""
     site, store, env = named_environment(args)
-    typed = "" if site.name == "local" else f" --site {site.typed}"
     remover = Remover(store, running_jobs(site.scheduler.name))
     (resident,) = remover.residents([env])
-    refuse_protected(resident, typed)
+    refuse_protected(resident)
     stays = ""
     if is_file(f"{store.layout.prefix(env)}/spack.yaml"):
-        stays = f"\nits packages stay in Spack's store; `provision prune{typed}` shows those that no environment uses"
+        stays = "\nits packages stay in Spack's store; `provision prune` shows those that no environment uses"
     what = f"{'finished' if resident.finished else 'unfinished'}, {days(resident.age_s)} old"
     if args.yes:
         why = remover.remove(env)
@@ -32,5 +31,5 @@ def run(args: argparse.Namespace) -> Outcome:
             )
     verb = "removed" if args.yes else "would be removed"
     text = f"{verb}: {env}: {removed_for(resident) if args.yes and resident.foreign else freed([resident])}"
-    hint = "" if args.yes else f"\n`provision remove{typed} {env} --yes` removes it"
+    hint = "" if args.yes else f"\n`provision remove {env} --yes` removes it"
     return Outcome(text=f"{text}{stays}{hint}", result={"removed": args.yes, **to_dict(resident, what)})

@@ -5,10 +5,9 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from provision.commands.shared.environments import read_store
+from provision.commands.shared.environments import site_and_store
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
-from provision.machine.configuration import shipped
 from provision.machine.probes.login_node import now_utc
 from provision.machine.rendering.report_pages import render_status_pages, write_status_pages
 from provision.machine.root.entries import read_overview
@@ -17,8 +16,7 @@ from provision.planning import status_pages
 
 def run(args: argparse.Namespace) -> Outcome:
     """Write a first page with a table of stacks and archs, and a page for each environment."""
-    site = shipped.load_site(args.site)
-    store = read_store(site)
+    site, store = site_and_store(args)
     entries = read_overview(store)
     if not entries:
         raise ConfigError(

@@ -5,11 +5,10 @@ from __future__ import annotations
 import argparse
 
 from provision.commands.shared.after_publish import after_publish
-from provision.commands.shared.environments import arch_below, describe_arch, read_store
+from provision.commands.shared.environments import arch_below, describe_arch, site_and_store
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError
-from provision.machine.configuration import shipped
 from provision.machine.root.publishing import Publisher
 from provision.planning.publication import changes, describe_generation
 from provision.profile.site import Site
@@ -18,13 +17,9 @@ from provision.wording import add_arch
 
 def run(args: argparse.Namespace) -> Outcome:
     """Replace the pointer with one rename."""
-    refuse_unused(
-        args,
-        (("--generation", args.generation and args.list), ("--dry-run", args.dry_run and args.list)),
-        "`--list` only lists",
-    )
-    site = shipped.load_site(args.site)
-    store = read_store(site, lenient=True)
+    if args.list:
+        refuse_unused(args, "`--list` only lists", "--generation", "--dry-run")
+    site, store = site_and_store(args, lenient=True)
     arch = one_arch(store.generations.archs(), site, args.arch)
     publisher, generations = Publisher(store), store.generations
     found, current = generations.read_all(arch), generations.current(arch)

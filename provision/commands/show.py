@@ -17,7 +17,7 @@ from provision.machine.root.entries import building, marks_of
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId
 from provision.model.overview import mark_words
-from provision.planning.record_diff import record_diff
+from provision.planning.upgrade_changes import record_diff
 from provision.proof.reports import start_lines
 from provision.wording import columns
 
@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> Outcome:
     site, store, env = named_environment(args)
     if args.diff is not None:
         return _diff(store, find_environment(store, args.diff), env)
-    pointer = store.pointers().get(f"{env.arch}/{env.name}/{env.version}")
+    pointer = store.pointers().get(env.pointer)
     seen = glance(store, env, loaded=pointer == str(env))
     if seen.newer:
         raise seen.newer

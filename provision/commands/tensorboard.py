@@ -20,13 +20,14 @@ from provision.machine.submission.render_jobs import render_environment_script
 from provision.machine.terminal.console import say
 from provision.model.quoting import bash
 from provision.model.quoting import words as quoted
-from provision.model.tunnel import LOCAL_PORT, tunnel_command
 from provision.profile.files import USER
 from provision.profile.site import Site
 
 JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 MODULES = "modules"
 PORTS = range(1024, 65536)
+# The port on the person's own machine: TensorBoard's own.
+LOCAL_PORT = 6006
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -153,3 +154,15 @@ def _program(args: argparse.Namespace, site: Site, store: Store) -> tuple[str, s
         if names
         else "`provision build` builds an environment with it",
     )
+
+
+def tunnel_command(*, user: str, login: str | None, node: str, port: int) -> str:
+    """The command for the person's own machine, from where only the login node can be reached.
+
+    The server listens on 127.0.0.1 of `node`, so the tunnel has to end on that node: behind a public name there may be several
+    login nodes. `login` is the public name; None: the profile has none.
+    """
+    forward = f"{LOCAL_PORT}:127.0.0.1:{port}"
+    if login is None or login == node:
+        return bash("ssh -N -L %s %s", forward, f"{user}@{node}")
+    return bash("ssh -N -L %s -J %s %s", forward, f"{user}@{login}", f"{user}@{node}")

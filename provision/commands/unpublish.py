@@ -21,9 +21,8 @@ def run(args: argparse.Namespace) -> Outcome:
         before, after, number = done.before, done.after, done.number
         after_publish(site, store, "unpublish", env.arch, str(env))
     would = "would no longer" if args.dry_run else "no longer"
-    typed = "" if site.name == "local" else f" --site {site.typed}"
     return Outcome(
         text=f"users of arch `{env.arch}` {would} load `{env.name}/{env.version}`; the environment `{env}` stays"
-        + ("" if args.dry_run else f"\n`provision publish{typed} {env}` publishes it again"),
+        + ("" if args.dry_run else f"\n`provision publish {env}` publishes it again"),
         result={"environment": str(env), "generation": number, "changes": changes(before, after)},
     )

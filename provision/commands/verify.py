@@ -16,17 +16,19 @@ from provision.commands.shared.environments import (
     describe_arch,
     find_environment,
     of_other_archs,
-    read_store,
+    set_by_module,
+    site_and_store,
 )
 from provision.commands.shared.hints import complete_result, complete_with
-from provision.commands.shared.newer import newer_than_build
 from provision.commands.shared.outcome import Outcome
-from provision.commands.shared.typos import refuse_unused
+from provision.commands.shared.typos import refuse_other_than_one, refuse_unused
 from provision.commands.venv.check import check_venv
-from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError
+from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError, StoreError
+from provision.knowledge.advisories import open_advisories
 from provision.machine.configuration import shipped
+from provision.machine.files.tables import read_advisories
 from provision.machine.install.read_venv import read_venv
-from provision.machine.probes.installed_packages import shadows_on
+from provision.machine.probes.installed_packages import installed_versions, shadows_on
 from provision.machine.probes.look_around import tool_on_path
 from provision.machine.programs.shell import environ, which
 from provision.machine.root.checking import examine, glance, remember
@@ -34,35 +36,28 @@ from provision.machine.root.completing import hint_to_complete, needed_subject
 from provision.machine.root.store import Store
 from provision.machine.root.usable import unusable
 from provision.machine.sharing.shared_root import SharedRoot
+from provision.model.check import Check
 from provision.model.condition import Examination, describe, totals
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.own_venv import Beneath
 from provision.model.record import Record
+from provision.planning.upgrade_changes import newer_advisories, newer_lock
 from provision.proof.loaded import judge_loaded
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Compare; exit 1 if something differs."""
-    chosen = [name for name, given in (("--all", args.all), ("--loaded", args.loaded)) if given]
-    chosen += [args.environment] if args.environment is not None else []
-    if len(chosen) != 1:
-        raise ConfigError(
-            f"`provision verify` got {' and '.join(f'`{name}`' for name in chosen)}"
-            if chosen
-            else "nothing to verify is given",
-            hint="`provision verify ENVIRONMENT`, `provision verify --all`, or in a shell with a module `--loaded`",
-            kind="usage",
-        )
+    hint = "`provision verify ENVIRONMENT`, `provision verify --all`, or in a shell with a module `--loaded`"
+    refuse_other_than_one(args, "--all", "--loaded", hint=hint)
     if args.loaded:
-        refuse_unused(args, (("--hashes", args.hashes), ("--arch", args.arch)), "`--loaded` reads no files")
+        refuse_unused(args, "`--loaded` reads no files", "--hashes", "--arch")
         return _loaded()
     return _examine(args)
 
 
 def _examine(args: argparse.Namespace) -> Outcome:
     """Compare environments with their manifests, and with the machine of now."""
-    site = shipped.load_site(args.site)
-    store = read_store(site)
+    site, store = site_and_store(args)
     arch, only = arch_below(site, args.arch) if args.all else None, None
     loaded = set(store.pointers().values())
     if args.all:
@@ -91,7 +86,7 @@ def _examine(args: argparse.Namespace) -> Outcome:
         return functools.partial(complete_with, given=needed_subject(store, name, site))
 
     for env in envs:
-        examination, newer = examine(store, env, hashes=args.hashes), newer_than_build(store, env)
+        examination, newer = examine(store, env, hashes=args.hashes), _newer_than_build(store, env)
         examination = dataclasses.replace(examination, differences=(*examination.differences, *newer))
         remember(store, env, examination)
         found.append(examination)
@@ -117,13 +112,7 @@ def _examine(args: argparse.Namespace) -> Outcome:
 
 def _loaded() -> Outcome:
     """Compare the module that is loaded with the record of its proof."""
-    name, prefix = environ().get("PROVISION_ENVIRONMENT"), environ().get("VIRTUAL_ENV")
-    if not name or not prefix:
-        raise ConfigError(
-            "no module of `provision` is loaded in this shell",
-            evidence=[f"LOADEDMODULES: {environ().get('LOADEDMODULES') or 'nothing'}"],
-            hint="`module load tensorflow/VERSION`, then this command; `provision list` lists the modules",
-        )
+    name, prefix = set_by_module("PROVISION_ENVIRONMENT"), set_by_module("VIRTUAL_ENV")
     own = _own_venv(Path(prefix))
     below = Path(own.prefix if own else prefix)
     record = _record(below / ".provision" / "record.json", name)
@@ -144,13 +133,8 @@ def _loaded() -> Outcome:
         *(check_venv(Path(prefix))[1] if own else ()),
     ]
     wrong = [check for check in checks if not check.passed]
-    lines = [f"environment  {name}"]
-    for check in checks:
-        lines.append(f"{'✓' if check.passed else '✗'} {check.name}: {check.message}")
-        if check.hint and not check.passed:
-            lines.append(f"    hint: {check.hint}")
     return Outcome(
-        text="\n".join(lines),
+        text="\n".join((f"environment  {name}", *(line for one in checks for line in one.to_lines(named=True)))),
         result={"environment": name, "checks": [check.to_dict() for check in checks]},
         exit_code=EXIT_FAILED if wrong else EXIT_OK,
     )
@@ -183,3 +167,27 @@ def _record(path: Path, name: str) -> Record:
             kind="damaged-record",
         ) from error
     return record
+
+
+def _newer_than_build(store: Store, env: EnvironmentId) -> list[Check]:
+    """What is newer than the build of an environment: its lock, advisories.
+
+    Nothing is for an environment that users do not load: it is kept for going back, and not to be newest.
+    """
+    if store.pointers().get(env.pointer) != str(env):
+        return []
+    try:
+        record = store.record(env)
+    except StoreError:
+        return []  # the examination reports it
+    if record is None:
+        return []
+    installed = installed_versions(Path(store.layout.prefix(env)))
+    open_now = {one.advisory.id: one.package for one in open_advisories(installed, read_advisories())}
+    found = newer_advisories(record, open_now, record.stack)
+    minor = ".".join(record.identity.get("python", "").partition(" ")[0].split(".")[:2])
+    try:
+        lock = shipped.load_lock(record.stack, minor)
+    except ConfigError:
+        return found  # the configuration has no such stack any more, or another user's
+    return [*newer_lock(record, lock, dict(installed), record.stack), *found]

@@ -23,9 +23,10 @@ from provision.model.quoting import Code
 from provision.model.request import Request
 from provision.planning.preflight import refuse_runtime
 from provision.profile.arch import Arch
+from provision.profile.choices import BACKENDS
 from provision.profile.scheduler import SchedulerName
 from provision.profile.site import Site
-from provision.profile.stack import BACKENDS, Stack
+from provision.profile.stack import Stack
 from provision.proof.proof_shape import proof_environ, proof_shape
 from provision.schedulers import scheduler_for
 

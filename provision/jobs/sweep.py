@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from provision.errors import ConfigError
+from provision.errors import UsageError
 from provision.jobs.user_job import UserJob, nodes_of, shape_of
 
 
@@ -27,19 +27,17 @@ def sweep_jobs(job: UserJob, sizes: Sequence[int]) -> tuple[UserJob, ...]:
         ("--array", job.array),
     ):
         if value is not None:
-            raise ConfigError(
+            raise UsageError(
                 f"`--sweep` and `{option}` cannot be combined",
                 evidence=[f"`--sweep {given}` decides the size of each job, and writes one job for each size"],
                 hint=f"leave `{option}` out",
-                kind="usage",
             )
     gpu = nodes_of(job).gpu if job.use_gpu else None
     if gpu is None and job.alone:
-        raise ConfigError(
+        raise UsageError(
             f"`--sweep` of a `{job.kind}` job needs GPUs: without them it is one process on one node",
             evidence=["`--no-gpu` was given" if job.arch.gpu else f"arch `{job.arch.name}` has no GPUs"],
             hint=f"`provision job horovod --sweep {given}` counts ranks",
-            kind="usage",
         )
     node = shape_of(job)
     per_node = gpu.per_node if gpu else node.ranks_per_node
@@ -47,13 +45,12 @@ def sweep_jobs(job: UserJob, sizes: Sequence[int]) -> tuple[UserJob, ...]:
     for size in sizes:
         most = per_node if job.alone else None
         if (most and size > most) or (size > per_node and size % per_node):
-            raise ConfigError(
+            raise UsageError(
                 f"`--sweep {given}`: {size} {what}s do not fill whole nodes"
                 if most is None
                 else f"`--sweep {given}`: a `{job.kind}` job has one node, with {most} {what}{'s' * (most > 1)}",
                 evidence=[f"arch `{job.arch.name}` has {per_node} {what}{'s' * (per_node > 1)} on a node"],
                 hint=f"`--sweep {_examples(per_node, most)}`",
-                kind="usage",
             )
     name = job.name or f"{job.kind}-{job.arch.name}"
     return tuple(

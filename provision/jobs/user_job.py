@@ -19,8 +19,9 @@ from provision.launch.rank_threads import INTER, INTRA, OMP, cpus_of_rank, job_e
 from provision.model.batch import Batch
 from provision.model.shape import Shape
 from provision.profile.arch import Arch, Deliver
+from provision.profile.choices import LAUNCHERS, LauncherName
 from provision.profile.container import Runtime
-from provision.profile.launcher import LAUNCHERS, Launcher, LauncherName
+from provision.profile.launcher import Launcher
 from provision.profile.patterns import MEMORY
 from provision.profile.site import Site
 from provision.profile.stack import ONE_PROCESS_PROGRAMS, Framework

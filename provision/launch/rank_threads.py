@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from provision.profile.arch import Arch
-from provision.profile.node import Node
+from provision.profile.arch import Arch, Node
 from provision.profile.site import Site
 from provision.wording import count
 

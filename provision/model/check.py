@@ -36,6 +36,12 @@ class Check(Stored):
         """`bad`: a build, a proof or an environment fails; `note`: it does not."""
         return "bad" if not self.passed else "note" if self.noted else "good"
 
+    def to_lines(self, *, named: bool = False) -> list[str]:
+        """The check as people read it, with its name if it is `named`; the hint is for one that is not good."""
+        head = f"{MARKS[self.state]} {f'{self.name}: ' if named else ''}{self.message}"
+        lines = [head, *(f"    {line}" for line in self.evidence)]
+        return [*lines, f"    hint: {self.hint}"] if self.hint and self.state != "good" else lines
+
     def to_dict(self) -> dict[str, Any]:
         """A check of a proof as plain JSON values."""
         return {key: value for key, value in Stored.to_dict(self).items() if key not in ("noted", "evidence", "group")}

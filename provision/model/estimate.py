@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from provision.model.record import Record
-from provision.profile.stack import BackendName
+from provision.profile.choices import BackendName
 
 UNTIMED = ("publish",)
 """Steps that no record contains, because it is written while they run; their time is negligible."""

@@ -8,7 +8,7 @@ A Spack environment has links to packages in Spack's store. Their files are in i
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 from provision.model.stored import Stored
 from provision.profile.reader import Key
@@ -53,11 +53,6 @@ class ManifestHead(Stored):
     """The sha256 of each file in `.provision` that does not change."""
     beside: tuple[str, ...] = ()
     """The folders of packages outside of the prefix whose files are in the manifest."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """This head as plain JSON values; older versions read a copy of the record in it."""
-        data = {**Stored.to_dict(self), "record": {}}
-        return data if self.beside else {key: value for key, value in data.items() if key != "beside"}
 
 
 def write_files(files: Files) -> str:

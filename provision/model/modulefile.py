@@ -1,6 +1,7 @@
 """What loading a module does, as data; `provision.machine.rendering.render_modulefile` turns it into text."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.model.stored import Stored
@@ -26,3 +27,17 @@ class Modulefile(Stored):
     """Names and versions of packages for which `module spider` finds this module."""
     defaults: tuple[tuple[str, str], ...] = TENSORFLOW.quiet
     """Variables that it sets unless the user has set them. Records without them are of environments with TensorFlow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description(Stored):
+    """What is known of an environment before its proof, in its own folder: enough to publish it without planning it again."""
+
+    SCHEMA: ClassVar[int] = 1
+    site: str
+    stack: str
+    wheel: str | None
+    """The key of the compiled Horovod; None if the stack has none."""
+    wheels: tuple[str, ...] = ()
+    """The keys of all compiled wheels."""
+    modulefile: Modulefile

@@ -43,6 +43,11 @@ class Request:
         return tuple(lock for lock in (self.lock, self.mpi_lock, self.build_lock) if lock)
 
     @property
+    def pins(self) -> tuple[Pin, ...]:
+        """The pins of the environment's locks."""
+        return (*self.lock.pins, *(self.mpi_lock.pins if self.mpi_lock else ()))
+
+    @property
     def sources(self) -> tuple[Pin, ...]:
         """The pins of all packages that are compiled."""
         return tuple(self.source(name, version) for name, version in self.stack.from_source.items())

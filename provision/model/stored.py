@@ -10,13 +10,10 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar, TypeVar, cast
 
+from provision.errors import NewerError
 from provision.profile.reader import Faults, Mark, Reader, fields_of, parts_of
 
 T = TypeVar("T", bound="Stored")
-
-
-class NewerError(ValueError):
-    """A newer version of the tool wrote this file: it is not damaged, but must not be changed."""
 
 
 def refuse_newer(data: Mapping[str, Any], schema: int) -> None:

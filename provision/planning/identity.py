@@ -13,7 +13,7 @@ from provision.model.plan import fingerprint
 from provision.model.request import Request
 from provision.planning.math_library import library_environ
 from provision.profile.arch import Arch
-from provision.profile.stack import BACKENDS
+from provision.profile.choices import BACKENDS
 
 # Raised when the steps change in a way that makes a different environment of the same inputs.
 RECIPE = "1"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from provision.errors import Fault
+from provision.errors import Fault, one_fault
 from provision.knowledge.math_libraries import REPORTED, MathLibrary
 from provision.model.request import Request
 from provision.profile.arch import Arch
@@ -35,11 +35,10 @@ def library_faults(request: Request) -> tuple[Fault, ...]:
     else:
         who, where = f"the stack `{stack.name}`", f"`math` in the stack `{stack.name}`"
         hint = "set `framework.package` to `intel-tensorflow`, or remove the key `math`"
-    fault = Fault(
+    return one_fault(
         "mismatch",
         "math",
         f"{who} requires {name}, but `{framework.package}` {framework.version} computes with Eigen",
-        evidence=(f"{where}; TensorFlow's own packages contain {name} from 2.5 on",),
+        f"{where}; TensorFlow's own packages contain {name} from 2.5 on",
         hint=hint,
     )
-    return (fault,)

@@ -15,8 +15,9 @@ from provision.model.quoting import bash
 from provision.planning.identity import library_path
 from provision.planning.math_library import library_environ
 from provision.profile.arch import Arch
+from provision.profile.choices import BACKENDS
 from provision.profile.site import Site
-from provision.profile.stack import BACKENDS, Stack
+from provision.profile.stack import Stack
 from provision.proof.proof_shape import proof_environ, proof_shape
 from provision.wording import count
 

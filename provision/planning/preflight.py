@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from provision.errors import ConfigError, Fault
+from functools import partial
+
+from provision.errors import ConfigError, Fault, one_fault
 from provision.knowledge.cuda import gpu_obstacle, same_major
 from provision.knowledge.frameworks import FRAMEWORKS, TITLES, clash_of
 from provision.knowledge.targets import family_of, is_foreign, missing_features
@@ -32,25 +34,23 @@ def refuse_runtime(site: Site) -> None:
         )
 
 
-def cpu_fault(request: Request, facts: Facts) -> Fault | None:
+def cpu_faults(request: Request, facts: Facts) -> tuple[Fault, ...]:
     """Why this machine's CPU cannot run what is built for the arch, if it cannot."""
     target = facts.target_of(request.arch.target)
     if request.site.scheduler.script_on == "service-node" and facts.job is not None:
-        return None  # the script runs on a node of another kind; the launcher starts what needs the arch's CPU
+        return ()  # the script runs on a node of another kind; the launcher starts what needs the arch's CPU
     foreign, missing = is_foreign(target, facts.cpu.target), missing_features(target, facts.cpu.features)
     if not foreign and not missing:
-        return None
+        return ()
     hint = f"set `archs.{request.arch.name}.target` in `{request.site.origin}` to the CPU of the node"
     if request.site.scheduler.name != "none" and facts.job is None:
         hint = f"build on a node of the arch: `{_submit(request)}`"
-    return Fault(
+    return one_fault(
         "mismatch",
         "cpu",
         f"the CPU of `{facts.host}` cannot run what is built for `{target}`",
-        evidence=(
-            *(() if foreign else (f"missing instruction sets: {' '.join(missing)}",)),
-            f"its CPU: {facts.cpu.target}",
-        ),
+        *(() if foreign else (f"missing instruction sets: {' '.join(missing)}",)),
+        f"its CPU: {facts.cpu.target}",
         hint=hint,
     )
 
@@ -60,24 +60,19 @@ def image_faults(request: Request) -> tuple[Fault, ...]:
     arch = request.arch
     if arch.deliver == "files" or request.stack.backend == "venv":
         return ()
-    return (
-        Fault(
-            "mismatch",
-            "deliver",
-            "an environment of Spack cannot be packed into an image: its files are links into Spack's store",
-            evidence=(f"`archs.{arch.name}.deliver` in `{request.site.origin}`",),
-            hint='`--backend venv`, or set `deliver = "files"` for the arch',
-        ),
+    return one_fault(
+        "mismatch",
+        "deliver",
+        "an environment of Spack cannot be packed into an image: its files are links into Spack's store",
+        f"`archs.{arch.name}.deliver` in `{request.site.origin}`",
+        hint='`--backend venv`, or set `deliver = "files"` for the arch',
     )
 
 
 def gpu_faults(request: Request, facts: Facts) -> tuple[Fault, ...]:
     """Why this framework cannot use the GPUs of the arch with this machine's CUDA, or why an arch without GPUs cannot use it."""
     framework, arch, stack, origin = request.stack.framework, request.arch, request.stack, request.site.origin
-
-    def mismatch(subject: str, message: str, *evidence: str, hint: str) -> tuple[Fault]:
-        return (Fault("mismatch", subject, message, evidence=evidence, hint=hint),)
-
+    mismatch = partial(one_fault, "mismatch")
     if arch.gpu is None and stack.gpus:
         with_gpus = [f"`--arch {other.name}`" for other in request.site.archs if other.gpu]
         return mismatch(
@@ -143,31 +138,29 @@ def other_frameworks(request: Request) -> tuple[Fault, ...]:
             found[f"{one.title} {pin.version}"] = one.cuda_of(pin.version)
     versions = {cuda.split(".")[0] for cuda in found.values() if cuda}
     if len(versions) > 1:
-        return (
-            Fault(
-                kind="mismatch",
-                subject="framework",
-                message=f"{' and '.join(found)} need two versions of CUDA: one process cannot use both",
-                evidence=(f"`{request.lock.path}`", *(f"{name}: CUDA {cuda}" for name, cuda in found.items())),
-                hint="take versions for the same CUDA into the requirements (`provision compat --verbose`), or a stack for each",
-            ),
+        return one_fault(
+            "mismatch",
+            "framework",
+            f"{' and '.join(found)} need two versions of CUDA: one process cannot use both",
+            f"`{request.lock.path}`",
+            *(f"{name}: CUDA {cuda}" for name, cuda in found.items()),
+            hint="take versions for the same CUDA into the requirements (`provision compat --verbose`), or a stack for each",
         )
     clash = clash_of({name: pin.version for name, pin in pins.items()})
     if clash is None:
         return ()
     names = " and ".join(f"{FRAMEWORKS[name].title} {pin.version}" for name, pin in pins.items())
-    return (
-        Fault(
-            kind="mismatch",
-            subject="framework",
-            message=f"{names} cannot be in one environment: a process that uses both can crash",
-            evidence=(f"`{request.lock.path}`", clash),
-            hint="use PyTorch 2.7.1, as the stack `tensorflow-2.21.0-pytorch-2.7.1` does, or a stack for each",
-        ),
+    return one_fault(
+        "mismatch",
+        "framework",
+        f"{names} cannot be in one environment: a process that uses both can crash",
+        f"`{request.lock.path}`",
+        clash,
+        hint="use PyTorch 2.7.1, as the stack `tensorflow-2.21.0-pytorch-2.7.1` does, or a stack for each",
     )
 
 
-def closed_fault(request: Request, facts: Facts) -> Fault | None:
+def closed_faults(request: Request, facts: Facts) -> tuple[Fault, ...]:
     """Why other users could not use the environment, if they could not: Python is in a folder that is closed to them.
 
     A machine without scheduler and modules, of which no group of admins is named, may have one user only.
@@ -175,12 +168,12 @@ def closed_fault(request: Request, facts: Facts) -> Fault | None:
     site = request.site
     shared = site.scheduler.name != "none" or site.modules.name != "none" or site.files.group
     if not facts.closed or not shared or facts.python is None:
-        return None
-    return Fault(
+        return ()
+    return one_fault(
         "broken",
         "python",
         f"other users cannot run the Python of the environment, `{facts.python.executable}`",
-        evidence=facts.closed,
+        *facts.closed,
         hint=f"let all users enter these folders (`chmod o+x`), or set `archs.{request.arch.name}.python` in `{site.origin}` "
         "to a Python that they can read",
     )
@@ -202,20 +195,14 @@ def blockers(
 
     `needed` is the space of a whole build. `installed`: its packages, the largest part, are in place from a run that stopped.
     """
-    found = [fault for fault in (cpu_fault(request, facts), closed_fault(request, facts)) if fault]
+    found = [*cpu_faults(request, facts), *closed_faults(request, facts)]
     if request.site.scheduler.name != "none" and facts.job is None:
         name, held = request.site.scheduler.name, facts.environ.get("SLURM_JOB_ID")
         message = f"site `{request.site.name}` builds inside a {name} job, but this process is not in one"
         if held:
             message = f"you hold job {held}, but this shell runs on `{facts.host}`, not on a node of that job"
-        found.append(
-            Fault(
-                "outside-job",
-                "job",
-                message,
-                hint=f"`{_submit(request)}`" + (", or `srun --overlap --pty bash` enters that node" if held else ""),
-            )
-        )
+        hint = f"`{_submit(request)}`" + (", or `srun --overlap --pty bash` enters that node" if held else "")
+        found += one_fault("outside-job", "job", message, hint=hint)
     usual = usual_space(request.stack)
     return (*found, *place_faults(facts.place, needed or usual, installed=installed), *store_faults(facts))
 
@@ -224,14 +211,12 @@ def store_faults(facts: Facts) -> tuple[Fault, ...]:
     """Why Spack cannot install packages, if it cannot: another user made its store."""
     if facts.spack is None or not facts.spack.closed or not facts.place.writable:
         return ()
-    return (
-        Fault(
-            "not-writable",
-            "spack",
-            f"Spack cannot install packages: `{facts.spack.closed}` cannot be written",
-            hint=f"`ls -ld {quote_sh(facts.spack.closed)}` shows its owner; build as that user, or `export PROVISION_ROOT=…` "
-            "to your own root",
-        ),
+    return one_fault(
+        "not-writable",
+        "spack",
+        f"Spack cannot install packages: `{facts.spack.closed}` cannot be written",
+        hint=f"`ls -ld {quote_sh(facts.spack.closed)}` shows its owner; build as that user, or `export PROVISION_ROOT=…` "
+        "to your own root",
     )
 
 
@@ -241,15 +226,13 @@ def network_faults(request: Request, plan: Plan) -> tuple[Fault, ...]:
     reach = network.login if request.site.scheduler.name == "none" else network.compute
     if reach != "no" or not plan.asks_network:
         return ()
-    return (
-        Fault(
-            "missing",
-            "network",
-            f"the nodes of site `{request.site.name}` have no network, but not everything was fetched",
-            evidence=tuple(f"not fetched: {name}" for name in plan.not_fetched),
-            hint=f"on a machine with network: `provision fetch --site {request.site.typed} --arch {request.arch.name} "
-            f"--stack {request.stack.name}{_backend(request)}`",
-        ),
+    return one_fault(
+        "missing",
+        "network",
+        f"the nodes of site `{request.site.name}` have no network, but not everything was fetched",
+        *(f"not fetched: {name}" for name in plan.not_fetched),
+        hint=f"on a machine with network: `provision fetch --site {request.site.typed} --arch {request.arch.name} "
+        f"--stack {request.stack.name}{_backend(request)}`",
     )
 
 
@@ -257,14 +240,8 @@ def place_faults(place: Place, needed: Space = USUAL["tensorflow"], *, installed
     """Why the file system of the root cannot hold an environment that needs so much space, if it cannot."""
     elsewhere = "`export PROVISION_ROOT=…` to another file system"
     if not place.writable:
-        return (
-            Fault(
-                "not-writable",
-                "root",
-                f"`{place.path}` cannot be written",
-                hint="`export PROVISION_ROOT=…` to a folder that you can write, or set `root` in the profile",
-            ),
-        )
+        hint = "`export PROVISION_ROOT=…` to a folder that you can write, or set `root` in the profile"
+        return one_fault("not-writable", "root", f"`{place.path}` cannot be written", hint=hint)
     needed = needed.share(LEFT_WHEN_INSTALLED) if installed else needed
     lacking = []
     if place.free_bytes < needed.size:

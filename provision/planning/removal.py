@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from provision.errors import ConfigError
 from provision.wording import count
 
 DAY_S = 86400.0
+# A line of a log that a site's module system writes counts if it has both; whatever else it contains. Other lines are passed
+# over: the log may be the site's own, with all modules.
+LOADED = re.compile(r"(?<!\S)environment=([^\s/]{1,100}/[^\s/]{1,100}/[^\s/]{1,100})(?!\S)")
+AT = re.compile(r"(?<!\S)time=(\d{1,12})(?:\.\d*)?(?!\S)")
 LeftoverKind = Literal["trash", "build", "log", "generation", "wheel", "package", "cache", "lock"]
 
 
@@ -45,29 +50,47 @@ class Resident:
     """The other admin who owns its files: only this admin and root can free their space."""
 
     @property
-    def protection(self) -> str | None:
-        """Why it must not be removed; None if it may be."""
-        found = self.protected("")
-        return found[0] if found else None
-
-    def protected(self, typed: str) -> tuple[str, str] | None:
-        """Why it must not be removed, and what to do about that; `typed` is the option that names the site."""
+    def protection(self) -> tuple[str, str] | None:
+        """Why it must not be removed, and what to do about that; None if it may be removed."""
         free = "wait until it is free, then run the same command again"
         if self.module:
-            hint = (
-                f"`provision unpublish{typed} {self.environment}`; what users loaded keeps working until it is removed"
-            )
+            hint = f"`provision unpublish {self.environment}`; what users loaded keeps working until it is removed"
             return f"users load it as {self.module}{' (the default)' if self.default else ''}", hint
         if self.newer:
             return self.newer, "update this installation; until then it changes nothing that a newer version wrote"
         if self.pinned is not None:
-            return f"pinned: {self.pinned}", f"`provision pin{typed} --off {self.environment}`"
+            return f"pinned: {self.pinned}", f"`provision pin --off {self.environment}`"
         if self.holder:
             return f"in use by {self.holder}", free
         if self.used_by:
             more = f" and {len(self.used_by) - 1} more" if len(self.used_by) > 1 else ""
             return f"{self.used_by[0]}{more}", free
         return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """The last load of each environment, and the time of the first line, before which nothing is known. Seconds since 1970."""
+
+    since: int
+    last: Mapping[str, int] = field(default_factory=dict)
+
+    def unloaded_s(self, environment: str, now: float) -> float:
+        """For how long an environment was not loaded, at least."""
+        return max(0.0, now - self.last.get(environment, self.since))
+
+
+def read_usage(text: str) -> Usage | None:
+    """The loads that a log lists; None if no line is about an environment."""
+    last: dict[str, int] = {}
+    since: int | None = None
+    for line in text.splitlines():
+        loaded, at = LOADED.search(line), AT.search(line)
+        if loaded and at:
+            time = int(at[1])
+            since = time if since is None else min(since, time)
+            last[loaded[1]] = max(time, last.get(loaded[1], 0))
+    return None if since is None else Usage(since=since, last=last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,7 +129,7 @@ def decide(residents: Sequence[Resident], rules: Rules) -> tuple[RemovalDecision
     decisions: list[RemovalDecision] = []
     kept: dict[tuple[str, str], int] = {}
     for resident in sorted(residents, key=lambda one: (one.arch, one.name, one.age_s, one.environment)):
-        reason = resident.protection
+        reason = resident.protection[0] if resident.protection else None
         if reason is None and resident.finished:
             family = (resident.arch, resident.name)
             if kept.get(family, 0) < rules.keep:
@@ -125,13 +148,13 @@ def decide(residents: Sequence[Resident], rules: Rules) -> tuple[RemovalDecision
     return tuple(decisions)
 
 
-def refuse_protected(resident: Resident, typed: str) -> None:
+def refuse_protected(resident: Resident) -> None:
     """Raise if this environment must not be removed.
 
     Raises:
         ConfigError: it is published, pinned, locked, in use, or of a newer version.
     """
-    if found := resident.protected(typed):
+    if found := resident.protection:
         reason, hint = found
         raise ConfigError(
             f"`{resident.environment}` must not be removed", evidence=[reason], hint=hint, kind="protected"

@@ -1,11 +1,14 @@
-"""What an upgrade changes for users of one arch: versions, advisories and patches. Pure."""
+"""What differs: between two environments, after an upgrade for users of one arch, and since an environment was built. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from provision.knowledge.advisories import Advisories, open_advisories
+from provision.model.check import Check, observed
+from provision.model.lock import Lock
+from provision.model.record import Record
 from provision.model.stored import Stored
-from provision.planning.publication import differences, in_short
+from provision.planning.publication import differences, in_short, planned_versions
 
 MOST_NAMED = 8
 
@@ -69,3 +72,100 @@ def change_lines(changes: UpgradeChanges) -> list[str]:
     if not changes.patches_dropped and not changes.patches_added:
         lines.append("  patches of Horovod: the same")
     return lines
+
+
+def newer_lock(record: Record, lock: Lock, installed: Mapping[str, str], stack: str) -> list[Check]:
+    """Whether the lock of its stack differs from the one that it was built from."""
+    if record.identity.get("lock") in (None, "", lock.sha256):
+        return []
+    wanted = planned_versions(lock.pins, record.identity)
+    changed = differences({name: version for name, version in installed.items() if name in wanted}, wanted)
+    return [
+        observed(
+            "",
+            "note",
+            f"the lock of `{stack}` changed after it was built: {in_short(changed) or 'the same versions, other files'}",
+            name="lock",
+            hint=f"`provision upgrade --dry-run {stack}` shows what a newer environment changes",
+        )
+    ]
+
+
+def newer_advisories(record: Record, open_now: Mapping[str, str], stack: str) -> list[Check]:
+    """The advisories that are open now and were not known then; `open_now` has the package of each."""
+    new = [] if record.advisories is None else sorted(open_now.keys() - set(record.advisories))
+    if not new:
+        return []
+    named = in_short([f"{name} ({open_now[name]})" for name in new])
+    return [
+        observed(
+            "",
+            "note",
+            f"{len(new)} open that were not known when it was built: {named}",
+            name="advisories",
+            hint=f"`provision audit {record.environment}`; `provision upgrade --dry-run {stack}`",
+        )
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordDifference(Stored):
+    """One value that two environments do not share; None if one of them has no such value."""
+
+    group: str
+    """`package`, `identity`, `record`, `proof` or `machine`."""
+    name: str
+    before: str | None
+    after: str | None
+
+
+def record_diff(
+    before: Record, after: Record, packages_before: Mapping[str, str], packages_after: Mapping[str, str]
+) -> list[RecordDifference]:
+    """Everything that differs, packages first; the packages are those that are installed."""
+    sides = [
+        {
+            "package": packages,
+            "identity": record.identity,
+            "record": _of_record(record),
+            "proof": _of_proof(record),
+            "machine": {trace.subject: trace.value for trace in record.traces},
+        }
+        for record, packages in ((before, packages_before), (after, packages_after))
+    ]
+    first, second = sides
+    return [
+        RecordDifference(group=group, name=name, before=first[group].get(name), after=second[group].get(name))
+        for group in first
+        for name in dict.fromkeys((*first[group], *second[group]))
+        if first[group].get(name) != second[group].get(name)
+    ]
+
+
+def _of_record(record: Record) -> dict[str, str]:
+    """Who built it, where and when, with which version of the tool."""
+    values = {
+        "site": record.site,
+        "stack": record.stack,
+        "wheel": record.wheel,
+        "built": record.built,
+        "by": record.user,
+        "host": record.host,
+        "job": record.job,
+        "provision": record.provision,
+        "forced": record.forced,
+    }
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _of_proof(record: Record) -> dict[str, str]:
+    """The figures of the proof."""
+    figures = record.verdict.verdict.figures
+    values = {
+        "ranks": figures.ranks,
+        "hosts": len(figures.hosts),
+        "accuracy": figures.accuracy,
+        "images/s": figures.images_per_second,
+        "weights": figures.weights_sha256,
+    }
+    return {name: str(value) for name, value in values.items() if value is not None}

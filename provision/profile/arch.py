@@ -1,4 +1,4 @@
-"""An arch: one kind of node at a site (`[archs.<arch>]`)."""
+"""An arch: one kind of node at a site (`[archs.<arch>]`), with its small tables."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
@@ -7,18 +7,14 @@ from provision.knowledge.math_libraries import MathLibrary
 from provision.knowledge.toolchains import mixture
 from provision.profile.absolute import Program
 from provision.profile.gpu import Gpu
-from provision.profile.job import Job
+from provision.profile.job import Job, Queue
 from provision.profile.launcher import Launcher
-from provision.profile.mpi import Mpi
-from provision.profile.node import Node
 from provision.profile.patterns import NAME, Command, Folder, Module, Name
-from provision.profile.proof import ProofSettings
-from provision.profile.queue import Queue
-from provision.profile.reader import Environ, Mark, Named, Reader
-from provision.profile.threads import Threads
+from provision.profile.reader import Count, Environ, FormRule, Mark, Named, Positive, Reader
 from provision.wording import count
 
 Deliver = Literal["files", "image", "image-only"]
+MpiFamily = Literal["mpich", "openmpi"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +23,99 @@ class Compiler:
 
     cxx: Program = "g++"
     cc: Program = "gcc"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mpi:
+    """The provider of MPI.
+
+    `site`: the compiler wrapper `cxx`, which is on PATH after the modules are loaded. `pypi`: a wheel that is installed
+    into the environment from the lock named `requirements`.
+    """
+
+    provider: Literal["site", "pypi"]
+    family: MpiFamily = "mpich"
+    cxx: Program = "mpicxx"
+    requirements: Name | None = None
+
+    def add_faults(self, table: Reader) -> None:
+        """Record a lock without `pypi`, and `pypi` without a lock."""
+        if table.data.get("provider") == "site" and self.requirements is not None:
+            table.fault("requirements", "is only for provider `pypi`; the site's MPI comes from its modules")
+        if self.provider == "pypi" and self.requirements is None:
+            table.missing("requirements", "with provider `pypi` it names the lock in `requirements/` that contains MPI")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """One node: its sockets, and the physical cores and hardware threads of all sockets (0: not known).
+
+    `memory_gb` is in GiB (2³⁰ bytes), as schedulers count `G`, although the pages of sites and the key call it GB.
+    """
+
+    sockets: Positive = 1
+    cores: Positive
+    threads: Positive = 0
+    memory_gb: Count = 0
+
+    def __post_init__(self) -> None:
+        """Without hyper-threading, each core is one thread."""
+        object.__setattr__(self, "threads", self.threads or self.cores)
+
+    def add_faults(self, table: Reader) -> None:
+        """Record cores and threads that do not fit sockets and cores."""
+        if self.cores > 1 and self.cores % self.sockets:  # 1 replaces a value that is already a fault
+            table.fault(
+                "cores", f"is for the whole node, but {self.cores} is not a multiple of its {self.sockets} sockets"
+            )
+        if self.threads % self.cores:
+            table.fault(
+                "threads", f"is for the whole node, but {self.threads} is not a multiple of its {self.cores} cores"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Threads:
+    """The site's settings of threads. `owner`: whether the modulefile sets them and jobs do not, or each job sets them.
+
+    `omp` is `OMP_NUM_THREADS` of one rank that uses the whole node; `inter` and `intra` are TensorFlow's thread pools
+    (`NUM_INTER_THREADS`, `NUM_INTRA_THREADS`); 0 means computed from the node's hardware. `environ` are related variables
+    (`KMP_…`).
+    """
+
+    owner: Literal["module", "job"] = "job"
+    omp: Count = 0
+    inter: Count = 0
+    intra: Count = 0
+    environ: Environ = ()
+
+
+def not_a_share(value: float) -> str | None:
+    """What is wrong with a number that is not a share."""
+    return None if 0 <= value <= 1 else f"must be from 0 to 1, but is {value}"
+
+
+Share = Annotated[float, FormRule(not_a_share)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProofSettings:
+    """The shape of the proof: nodes, ranks per node, and the time limit in seconds, after which it counts as stalled.
+
+    `slowdown` and `accuracy_loss` are how much worse than its own history a proof may be: a share of the images per second,
+    and a difference of the accuracy (0..1).
+    """
+
+    nodes: Positive = 1
+    ranks_per_node: Positive = 2
+    timeout_s: Positive = 900
+    slowdown: Share = 0.2
+    accuracy_loss: Share = 0.02
+
+    @property
+    def ranks(self) -> int:
+        """The number of ranks on all nodes."""
+        return self.nodes * self.ranks_per_node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,20 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
+from provision.profile.choices import LAUNCHERS, LauncherName
 from provision.profile.patterns import Option
 from provision.profile.reader import Choices
-from provision.profile.scheduler import SchedulerName
-
-LauncherName = Literal["mpiexec", "srun", "mpirun", "mpiexec-pals", "aprun", "none"]
-# The launchers that a site with this scheduler can name; the first is the default.
-LAUNCHERS: dict[SchedulerName, tuple[LauncherName, ...]] = {
-    "none": ("mpiexec", "mpirun", "none"),
-    "slurm": ("srun", "mpiexec", "mpirun", "none"),
-    "pbs": ("mpiexec-pals", "mpiexec", "mpirun", "none"),
-    "cobalt": ("aprun", "mpirun", "none"),
-}
 
 
 def launchers_of(profile: Mapping[str, Any]) -> tuple[LauncherName, ...]:

@@ -25,10 +25,6 @@ class Source:
     sure: bool = True
     values: Annotated[tuple[Annotated[str, PATH], ...], Mark.NOT_EMPTY]
 
-    def covers(self, path: str) -> bool:
-        """Whether the value at this key path comes from this source."""
-        return self.nearness(path) > 0
-
     def nearness(self, path: str) -> int:
         """How many keys of this path the source names; 0 if it does not cover the path."""
         return max((pattern.count(".") + 1 for pattern in self.values if is_below(pattern, path)), default=0)
@@ -39,7 +35,9 @@ class Source:
 
 def nearest_source(path: str, sources: Sequence[Source]) -> Source | None:
     """The source of the value at this key path; of several, the most exact."""
-    return max((source for source in sources if source.covers(path)), key=lambda one: one.nearness(path), default=None)
+    return max(
+        (source for source in sources if source.nearness(path)), key=lambda one: one.nearness(path), default=None
+    )
 
 
 def is_below(pattern: str, path: str) -> bool:

@@ -10,7 +10,6 @@ from provision.profile.absolute import Root
 from provision.profile.arch import Arch
 from provision.profile.container import Container, Runtime
 from provision.profile.files import Files
-from provision.profile.hooks import Hooks
 from provision.profile.launcher import Launcher
 from provision.profile.module_system import ModuleSystem
 from provision.profile.network import Network
@@ -33,6 +32,16 @@ def retirement(date: str) -> str:
 def at_least_one(runtimes: tuple[Runtime, ...]) -> tuple[Runtime, ...]:
     """The ways to run TensorFlow; a profile without one has ours."""
     return runtimes or ("venv",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hooks:
+    """Commands that bash runs after something was done (`[hooks]`).
+
+    `after_publish` runs when users can load something else: it can refresh the cache of Lmod.
+    """
+
+    after_publish: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,15 +9,13 @@ from provision.knowledge.compilable import COMPILABLE
 from provision.knowledge.frameworks import FRAMEWORKS
 from provision.knowledge.frameworks.interface import FrameworkInterface
 from provision.knowledge.math_libraries import MathLibrary
+from provision.profile.choices import BACKENDS, BackendName
 from provision.profile.patterns import NAME, Form, Name
 from provision.profile.reader import Environ, Faults, FormRule, Mark, Positive, Reader
 from provision.profile.strategy import PLUGINS
 
-BackendName = Literal["venv", "spack"]
 FrameworkName = Literal["tensorflow", "pytorch"]
 KerasBackend = Literal["tensorflow", "torch"]
-# What can make an environment of a stack; the first is used if the stack names none. `backends/` has one folder for each.
-BACKENDS: tuple[BackendName, ...] = get_args(BackendName)
 Version = Annotated[str, Form(r"[0-9]+(\.[0-9]+)+", "of a version, such as `2.15.1`")]
 OfFramework = Annotated[str, Form(r"[0-9]+(\.[0-9]+)+(\+(cpu|cu[0-9]{3}))?", "of a version, such as `2.15.1`")]
 MODULE_NAME = Form(f"{NAME.pattern}/{NAME.pattern}", "of a name and a version, such as `tensorflow/2.15.1`")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from provision.model.proof_result import ProofResult
 from provision.model.verdict import Figures
-from provision.profile.proof import ProofSettings
+from provision.profile.arch import ProofSettings
 from provision.wording import count
 
 LEAST = 3

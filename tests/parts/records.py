@@ -14,9 +14,8 @@ import pytest
 
 from provision.machine.root.store import Store
 from provision.model.check import Check
-from provision.model.description import Description
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.modulefile import Modulefile
+from provision.model.modulefile import Description, Modulefile
 from provision.model.proof_result import ProofResult
 from provision.model.receipt import Receipt
 from provision.model.record import Record

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from provision.commands.completion.cases import ASKED, TOP, argument_of, group_by_value, leaves, options_with_value
+from provision.commands.completion.cases import (
+    ASKED,
+    TOP,
+    argument_of,
+    group_by_value,
+    leaves,
+    options_with_value,
+    words_of_head,
+)
 from provision.commands.options.declare import CommandOptions, Option
 
 HEAD = """\
@@ -45,15 +53,7 @@ complete -F _provision provision
 def write_script(commands: Sequence[CommandOptions]) -> str:
     """The script."""
     values = options_with_value(commands)
-    subverbs = [f'"{leaf.name}"' for command in commands for leaf in command.subverbs]
-    lines = [
-        HEAD
-        % {
-            "valued": " | ".join(values),
-            "verbs": " | ".join(f'" {command.name}"' for command in commands),
-            "subverbs": " | ".join(subverbs),
-        }
-    ]
+    lines = [HEAD % words_of_head(commands, " | ", '"{}"'.format)]
     lines.append("    # The value of an option.\n    case $previous in\n")
     for value, names in group_by_value(values):
         lines.append(f"    {' | '.join(names)})\n{complete(value)}        return\n        ;;\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from provision.commands.options.declare import CommandOptions, Option
 
@@ -19,6 +19,15 @@ def options_with_value(commands: Iterable[CommandOptions]) -> dict[str, Option]:
             known = found.setdefault(name, option)
             assert (known.kind, known.choices) == (option.kind, option.choices), name
     return found
+
+
+def words_of_head(commands: Iterable[CommandOptions], between: str, quote: Callable[[str], str]) -> dict[str, str]:
+    """What stands in the first lines of a script: the options with a value, and the verbs and sub-verbs as they are typed."""
+    return {
+        "valued": between.join(options_with_value(commands)),
+        "verbs": between.join(quote(f" {command.name}") for command in commands),
+        "subverbs": between.join(quote(leaf.name) for command in commands for leaf in command.subverbs),
+    }
 
 
 def group_by_value(options: dict[str, Option]) -> list[tuple[Option, list[str]]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from provision.commands.completion.cases import ASKED, argument_of, leaves, options_with_value
+from provision.commands.completion.cases import ASKED, argument_of, leaves, words_of_head
 from provision.commands.options.declare import CommandOptions, Option
 
 HEAD = """\
@@ -51,15 +51,7 @@ complete -c provision -f
 
 def write_script(commands: Sequence[CommandOptions]) -> str:
     """The script."""
-    subverbs = [quote(leaf.name) for command in commands for leaf in command.subverbs]
-    lines = [
-        HEAD
-        % {
-            "valued": " ".join(options_with_value(commands)),
-            "verbs": " ".join(quote(f" {command.name}") for command in commands),
-            "subverbs": " ".join(subverbs),
-        }
-    ]
+    lines = [HEAD % words_of_head(commands, " ", quote)]
     for command in commands:
         lines.append(f"{at('')} -a {command.name} -d {quote(command.purpose)}\n")
         for leaf in command.subverbs:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from provision.commands.completion.cases import ASKED, argument_of, group_by_value, leaves, options_with_value
+from provision.commands.completion.cases import (
+    ASKED,
+    argument_of,
+    group_by_value,
+    leaves,
+    options_with_value,
+    words_of_head,
+)
 from provision.commands.options.declare import CommandOptions, Option
 
 HEAD = """\
@@ -47,15 +54,7 @@ fi
 def write_script(commands: Sequence[CommandOptions]) -> str:
     """The script."""
     values = options_with_value(commands)
-    subverbs = [f'"{leaf.name}"' for command in commands for leaf in command.subverbs]
-    lines = [
-        HEAD
-        % {
-            "valued": "|".join(values),
-            "verbs": "|".join(f'" {command.name}"' for command in commands),
-            "subverbs": "|".join(subverbs),
-        }
-    ]
+    lines = [HEAD % words_of_head(commands, "|", '"{}"'.format)]
     lines.append("    case $previous in\n")
     for value, names in group_by_value(values):
         lines.append(f"    ({'|'.join(names)})\n        {complete(value)}\n        return\n        ;;\n")

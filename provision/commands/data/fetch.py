@@ -11,7 +11,7 @@ from pathlib import Path
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import command_line
 from provision.commands.shared.typos import refuse_unused
-from provision.errors import ConfigError
+from provision.errors import ConfigError, UsageError
 from provision.jobs.environment_script import in_container
 from provision.knowledge.keras_files import TFDS, WEIGHTS
 from provision.machine.configuration import shipped
@@ -36,12 +36,12 @@ def run(args: argparse.Namespace) -> Outcome:
     site = shipped.load_site(args.site)
     what: str = args.what
     if not what.startswith(TFDS):
-        refuse_unused(args, [("--data-dir", args.data_dir)], f"`{what}` is not a set of TensorFlow Datasets")
+        refuse_unused(args, f"`{what}` is not a set of TensorFlow Datasets", "--data-dir")
     if what.endswith(".py"):
         return _program(args, site)
     address = "://" in what
     if not address:
-        refuse_unused(args, [("--sha256", args.sha256), ("--name", args.name)], f"`{what}` is not an address")
+        refuse_unused(args, f"`{what}` is not an address", "--sha256", "--name")
     files = read_keras_files()
     if not address and what not in files and not what.startswith(TFDS):
         raise _unknown(what, tuple(files))
@@ -68,7 +68,7 @@ def _program(args: argparse.Namespace, site: Site) -> Outcome:
     Raises:
         ConfigError: there is no such file, or the site has no containers.
     """
-    refuse_unused(args, [("--sha256", args.sha256), ("--name", args.name)], "a program is not an address")
+    refuse_unused(args, "a program is not an address", "--sha256", "--name")
     program = absolute(args.what)
     if not is_file(program):
         raise ConfigError(f"there is no program `{args.what}`", hint=f"`ls {shlex.quote(posixpath.dirname(program))}`")
@@ -90,7 +90,7 @@ def _unknown(what: str, names: tuple[str, ...]) -> ConfigError:
     sets = [name for name in names if not name.startswith(WEIGHTS)]
     networks = [name[len(WEIGHTS) :] for name in names if name.startswith(WEIGHTS)]
     near = nearest_name(what, names)
-    return ConfigError(
+    return UsageError(
         f"`{what}` is not a data set of Keras{nearest(what, names)}",
         evidence=[
             f"data sets: {', '.join(sets)}",
@@ -98,7 +98,6 @@ def _unknown(what: str, names: tuple[str, ...]) -> ConfigError:
             "`tfds:NAME` for TensorFlow Datasets, or an address with `--sha256`",
         ],
         hint=f"`provision data fetch {near or 'mnist'}`",
-        kind="usage",
         correction=(what, near) if near else None,
     )
 

@@ -1,17 +1,20 @@
-"""Lints the training script of a job before the job is written: errors refuse it, the rest is printed."""
+"""Checks the training script of a job before the job is written: what it downloads, and what the linter finds."""
 
 from __future__ import annotations
 
 from provision.commands.job.program import read_program
-from provision.errors import LintError
+from provision.errors import ConfigError, LintError
 from provision.lint import count_findings
+from provision.lint.data_rules import fetch_command
 from provision.lint.job_script import read_script
 from provision.lint.rules import count_rules, lint_job, lint_program
+from provision.machine.files.tables import read_keras_files
+from provision.machine.network.data_files import is_fetched, place_of
 from provision.machine.terminal.console import say
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 
-# `downloads.check_downloads` decides this one: it also knows what is there already.
+# `check_downloads` decides this one: it also knows what is there already.
 DECIDED_ELSEWHERE = ("downloads",)
 
 
@@ -42,3 +45,41 @@ def check_program(path: str, job: str, site: Site, arch: Arch) -> None:
         )
     for line in lines:
         say(line)
+
+
+def check_downloads(site: Site, script: str | None, kind: str) -> None:
+    """Raise if the training script downloads what is not here, and its job has no network.
+
+    A machine that does not see the site's scratch cannot know what was fetched there: it only prints a note.
+
+    Raises:
+        ConfigError: something has to be fetched first.
+    """
+    # Workers of a `multiworker` job connect by gRPC, so it unsets the proxy.
+    without = site.network.compute == "no" or (site.network.compute == "proxy" and kind == "multiworker")
+    if not without or script is None:
+        return
+    why = f"compute nodes of site `{site.name}` have no network"
+    if site.network.compute == "proxy":
+        why = f"a `{kind}` job unsets the proxy through which nodes of site `{site.name}` reach the network"
+    wanted = [download for download in read_program(script).downloads if download.name is not None]
+    if not wanted:
+        return
+    files = read_keras_files()
+    commands = [fetch_command(download, site) for download in wanted]
+    try:
+        place = place_of(site)
+    except ConfigError:
+        say(f"note: {why}; first run there: `{'`, `'.join(commands)}`")
+        return
+    missing = [
+        (one, command)
+        for one, command in zip(wanted, commands, strict=True)
+        if not is_fetched(one.name or "", files.get(one.name or "", ()), place)
+    ]
+    if missing:
+        raise ConfigError(
+            f"`{script}` downloads `{missing[0][0].name}`, but {why}",
+            evidence=[f"line {one.line}: {one.name} is not here yet" for one, _ in missing],
+            hint=" and ".join(dict.fromkeys(f"`{command}`" for _, command in missing)),
+        )

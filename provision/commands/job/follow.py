@@ -6,9 +6,9 @@ import argparse
 import re
 from pathlib import Path
 
-from provision.commands.shared.built import describe_built, is_loaded_by_users, load_command
 from provision.commands.shared.environments import read_store
 from provision.commands.shared.following import follow_to_end, refuse_unseen, wait_for_result
+from provision.commands.shared.order import describe_built, is_loaded_by_users, load_command
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
 from provision.machine.configuration import shipped

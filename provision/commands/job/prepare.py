@@ -1,4 +1,4 @@
-"""`provision job image` and `job overlay`: what users' jobs in containers need before they run."""
+"""`provision job build`, `job image` and `job overlay`: what users' jobs need before they run: an environment, or a container."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from pathlib import PurePosixPath
 
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import command_line
-from provision.commands.shared.target import make_target
-from provision.errors import ConfigError
+from provision.commands.shared.target import make_target, read_target
+from provision.errors import ConfigError, UsageError
+from provision.jobs.build_job import build_script, profile_script
 from provision.jobs.containers import pull_command
 from provision.jobs.image_job import ImageJob
 from provision.jobs.overlay_job import OWN_FILES, OWN_GB, OverlayJob, lock_name
@@ -19,11 +20,37 @@ from provision.knowledge.versions import ascending
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import read_given
 from provision.machine.programs.shell import absolute
-from provision.machine.submission.render_jobs import render_image_job, render_overlay_job
+from provision.machine.submission.render_jobs import render_build_job, render_image_job, render_overlay_job
+from provision.machine.submission.submit import keep_settings, remove_left_settings, submitter
+from provision.machine.terminal.console import say
 from provision.model.lock import Lock
 from provision.model.requirements_file import Requirements, read_requirements
 from provision.profile.patterns import SHELL_PATH
 from provision.profile.site import Site
+
+
+def run_build(args: argparse.Namespace) -> Outcome:
+    """Write the script with the plan for this machine, or from the profile alone."""
+    target = read_target(args)
+    if args.profile:
+        alone = profile_script(target.site, target.arch, target.stack, submitter(target.store), args.account)
+        job = render_build_job(alone)
+        return Outcome(text=job.text, result={"name": job.name, "script": job.text, "environment": None})
+    facts = target.observe()
+    request = target.request(facts)
+    plan = target.plan(request, facts)
+    job = render_build_job(build_script(request, plan, submitter(target.store), args.account))
+    # sbatch does not make the folder of a job's output; without the folder the job fails without a message.
+    target.store.make_jobs()
+    remove_left_settings(target.store, job.scheduler)
+    if job.settings_file:
+        keep_settings(job)
+        say(
+            f"the job reads the settings of the package index from `{job.settings_file}` and removes this file at its end; "
+            "another job of this script uses the settings of its own environment; if you do not submit the job, remove the "
+            "file yourself"
+        )
+    return Outcome(text=job.text, result={"name": job.name, "script": job.text, "environment": str(plan.environment)})
 
 
 def run_image(args: argparse.Namespace) -> Outcome:
@@ -91,13 +118,12 @@ def _requirements(args: argparse.Namespace, lock: Lock, minor: str) -> Requireme
     """
     if args.requirements is None:
         if args.overlay is not None:
-            raise ConfigError(
+            raise UsageError(
                 "`--overlay` is for `--requirements`",
                 evidence=[
                     "without it, the job makes the site's overlay at the path in the profile (`container.overlay`)"
                 ],
                 hint="add `--requirements FILE`, or leave `--overlay` out",
-                kind="usage",
             )
         return None
     return read_requirements(

@@ -13,7 +13,7 @@ from provision.commands.shared.environments import arch_below
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import command_line
 from provision.commands.shared.target import Target, make_target
-from provision.errors import ConfigError, raise_faults
+from provision.errors import ConfigError, UsageError, raise_faults
 from provision.jobs.arguments import split_arguments
 from provision.jobs.by_hand import get_environment
 from provision.jobs.on_cluster import misfits
@@ -46,9 +46,7 @@ def run(args: argparse.Namespace) -> Outcome:
             hint=f"`ls {shlex.quote(str(PurePosixPath(args.script).parent))}`, then `--script FILE`",
         )
     if args.no_wait and not args.submit:
-        raise ConfigError(
-            "`--no-wait` is for `--submit`", hint="add `--submit`, or leave `--no-wait` out", kind="usage"
-        )
+        raise UsageError("`--no-wait` is for `--submit`", hint="add `--submit`, or leave `--no-wait` out")
     _check_sweep(args)
     _take_modules_of_venv(args)
     site = shipped.load_site(args.site)
@@ -104,8 +102,7 @@ def run(args: argparse.Namespace) -> Outcome:
     text = render_user_script(script)
     if args.script is not None:
         # Only a job whose program is here needs the linter, which takes long to load.
-        from provision.commands.job.check_program import check_program
-        from provision.commands.job.downloads import check_downloads
+        from provision.commands.job.check_program import check_downloads, check_program
 
         check_downloads(target.site, args.script, kind)
         if not args.no_lint:
@@ -150,14 +147,13 @@ def _check_sweep(args: argparse.Namespace) -> None:
     """
     if args.sweep is None:
         if args.out is not None:
-            raise ConfigError("`--out` is for `--sweep`", hint="write one script with `> FILE`", kind="usage")
+            raise UsageError("`--out` is for `--sweep`", hint="write one script with `> FILE`")
     elif bool(args.out) == args.submit:
         given = "both were given" if args.submit else "neither was given"
-        raise ConfigError(
+        raise UsageError(
             "`--sweep` needs either `--submit` or `--out DIR`",
             evidence=[given],
             hint="`--submit` submits the jobs; `--out DIR` writes their scripts to a folder",
-            kind="usage",
         )
 
 

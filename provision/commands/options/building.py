@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from provision.commands.options.common import BACKEND, PROFILE, SITE, STACK, TARGET, account, arch
-from provision.commands.options.declare import option, subverb, verb
+from provision.commands.options.declare import one_of, option, subverb, verb
 
 A_SITE = option("SITE", "a site of `provision site list`, or the path of a profile")
 
@@ -78,13 +78,15 @@ COMMANDS = (
     verb(
         "build",
         SITE,
-        option(
-            "--arch ARCH",
-            "an arch (kind of node) of the site; needed if the site has several; with --submit it can be repeated",
-            to="archs",
-            again=True,
+        one_of(
+            option(
+                "--arch ARCH",
+                "an arch (kind of node) of the site; needed if the site has several; with --submit it can be repeated",
+                to="archs",
+                again=True,
+            ),
+            option("--all-archs", "with --submit: a job for each arch of the site"),
         ),
-        option("--all-archs", "with --submit: a job for each arch of the site"),
         STACK,
         BACKEND,
         option("--submit", "write the job, submit it, follow it to its end"),

@@ -7,7 +7,7 @@ import argparse
 from provision.commands.options.declare import Option, option
 from provision.knowledge.whole_numbers import whole_number
 from provision.machine.programs.shell import default_site
-from provision.profile.stack import BACKENDS
+from provision.profile.choices import BACKENDS
 
 LARGEST = 1_000_000
 

@@ -153,6 +153,11 @@ def option(spelling: str, purpose: str, *, to: str = "", **more: Any) -> Option:
     return Option(names=names, word=word, number=number, purpose=purpose, to=to, **more)
 
 
+def one_of(*options: Option) -> Group:
+    """Options of which only one can be given."""
+    return Group(options=options, one_of=True)
+
+
 def verb(name: str, *parts: Option | Group, **more: Any) -> CommandOptions:
     """A verb without sub-verbs; `more` are other fields of `Command`."""
     return subverb(name, dict(VERBS)[name], *parts, **more)

@@ -13,7 +13,7 @@ from provision.commands.options.common import (
     positive,
     whole,
 )
-from provision.commands.options.declare import option, verb
+from provision.commands.options.declare import one_of, option, verb
 
 ARCH_OF_NAME = arch("needed if the name matches environments of several archs")
 ORDERS = ("name", "age", "size", "state")
@@ -123,15 +123,21 @@ COMMANDS = (
         ENVIRONMENT,
         SITE,
         ARCH_OF_NAME,
-        option("--default", "users who give no version get this one"),
-        option("--no-default", "let the module system choose the version again"),
-        option("--hidden", "hidden from `module avail`; still loads by its full name"),
-        option("--visible", "`module avail` lists it again"),
-        option(
-            "--deprecate DATE TEXT",
-            "warn users who load it that it may be gone after DATE (2027-03-01), and what to do",
+        one_of(
+            option("--default", "users who give no version get this one"),
+            option("--no-default", "let the module system choose the version again"),
         ),
-        option("--no-deprecate", "stop warning"),
+        one_of(
+            option("--hidden", "hidden from `module avail`; still loads by its full name"),
+            option("--visible", "`module avail` lists it again"),
+        ),
+        one_of(
+            option(
+                "--deprecate DATE TEXT",
+                "warn users who load it that it may be gone after DATE (2027-03-01), and what to do",
+            ),
+            option("--no-deprecate", "stop warning"),
+        ),
         option("--force REASON", "publish it although its proof failed; the record and `module help` show the reason"),
         DRY_RUN,
         examples=("publish tensorflow/2.15.1 --default",),

@@ -15,7 +15,7 @@ from provision.commands.options.common import (
     whole,
 )
 from provision.commands.options.declare import CommandOptions, Group, Option, option, subverb
-from provision.profile.launcher import LAUNCHERS
+from provision.profile.choices import LAUNCHERS
 
 ON_ONE_NODE = ("single", "mirrored")
 PLUGIN = "cray-ml-plugin"
@@ -138,6 +138,7 @@ COMMANDS = (
         BACKEND,
         account(),
         PROFILE,
+        run="job.prepare:run_build",
         examples=("job build --site nersc-cori --arch knl",),
     ),
     subverb(

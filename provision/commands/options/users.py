@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from provision.commands.options.common import ANY_ENVIRONMENT, ENVIRONMENT, SITE, arch, positive, sizes
-from provision.commands.options.declare import Group, Option, option, subverb, verb
+from provision.commands.options.declare import Option, one_of, option, subverb, verb
 from provision.knowledge.examples import EXAMPLES
 
 ARCH_OF_MODULE = arch("needed if several archs have this module")
@@ -14,12 +14,9 @@ SHELLS = {
     "zsh": "a folder of $fpath, as _provision",
     "fish": "~/.config/fish/completions/provision.fish",
 }
-KERNELS = Group(
-    one_of=True,
-    options=(
-        option("--user", "your own kernels, below `~/.local/share/jupyter` (default)"),
-        option("--prefix DIR", "those of all users of a Jupyter whose Python is below DIR"),
-    ),
+KERNELS = one_of(
+    option("--user", "your own kernels, below `~/.local/share/jupyter` (default)"),
+    option("--prefix DIR", "those of all users of a Jupyter whose Python is below DIR"),
 )
 
 
@@ -94,6 +91,7 @@ COMMANDS = (
         option("PATH", "a folder or a file", to="source"),
         option("--name NAME", "name of the copy at the site (default: the name of PATH)"),
         *place("--to"),
+        run="data.copy:run_push",
         examples=("data push ./images --site sigma2-saga > push.sh",),
     ),
     subverb(
@@ -106,6 +104,7 @@ COMMANDS = (
         option("[DIR]", "where to copy it (default: this folder)", to="folder", default="."),
         option("--name NAME", "name of the copy (default: the name of SOURCE)"),
         *place("--in"),
+        run="data.copy:run_pull",
         examples=("data pull 4711 results --site sigma2-saga > pull.sh",),
     ),
     subverb(
@@ -150,13 +149,14 @@ COMMANDS = (
         option("--dry-run", "print the files, and write nothing"),
         SITE,
         ARCH_OF_MODULE,
+        run="kernel:run_install",
         examples=("kernel install tensorflow/2.15.1",),
     ),
     subverb(
         "kernel list",
         "list those that were installed so",
         KERNELS,
-        run="kernel.installed:run_list",
+        run="kernel:run_list",
         examples=("kernel list",),
     ),
     subverb(
@@ -164,7 +164,7 @@ COMMANDS = (
         "remove one",
         option("NAME", "a kernel of `provision kernel list`", to="kernel"),
         KERNELS,
-        run="kernel.installed:run_remove",
+        run="kernel:run_remove",
         examples=("kernel remove tensorflow-2.15.1",),
     ),
     verb(

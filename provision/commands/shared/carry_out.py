@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import shlex
 from pathlib import Path
 from typing import Any
 
 from provision.commands.shared.order import Order, show_plan
-from provision.commands.shared.replaced import replaced_line
 from provision.commands.shared.target import Target
 from provision.errors import CommandError
 from provision.machine.install.executor import Executor
 from provision.machine.probes.ask_scheduler import status
 from provision.machine.root.event_file import shown_to_waiting, to_all
 from provision.machine.sharing.claims import describe_holder
-from provision.machine.sharing.locks import HeldLock, Waiting
+from provision.machine.sharing.locks import Waiting
 from provision.machine.submission.follow import Follower
 from provision.machine.terminal.progress_lines import Plain
 from provision.model.event import Event, Listener, plan_event
@@ -28,13 +26,14 @@ from provision.model.request import Request
 def carry_out(order: Order, target: Target, request: Request, facts: Facts, plan: Plan, listen: Listener) -> Plan:
     """Carry the plan out under its lock; if another process holds it, wait, and then plan again."""
     store = target.store
-    with locked(order, target, plan, listen) as lock:
+    path, does = Path(store.layout.lock(plan.environment)), {"does": f"builds {plan.environment}"}
+    with store.held(path, does, waiting_for(target, plan, listen, order.site), wait=order.wait) as lock:
         wanted, plan = plan.environment, target.plan(request, facts)
         if plan.environment != wanted:  # another process finished this rebuild meanwhile
             plan = target.plan(dataclasses.replace(request, rebuild=False), facts)
         if not plan.done:
             expected = target.expected_seconds(plan)
-            show_plan(plan, expected, verbose=order.verbose, replaced=replaced_line(target, plan, request))
+            show_plan(plan, expected, verbose=order.verbose, replaced=target.replaced_line(plan, request))
             with shown_to_waiting(store, plan.environment, lock) as write_event:
                 events = to_all(listen, write_event)
                 events(plan_event(plan, expected))
@@ -42,16 +41,6 @@ def carry_out(order: Order, target: Target, request: Request, facts: Facts, plan
                     plan=plan, site=target.site, store=store, environ=facts.environ, listen=events, lock=lock
                 ).run()
     return plan
-
-
-def locked(order: Order, target: Target, plan: Plan, listen: Listener) -> contextlib.AbstractContextManager[HeldLock]:
-    """The lock of the plan's environment."""
-    return target.store.held(
-        Path(target.store.layout.lock(plan.environment)),
-        {"does": f"builds {plan.environment}"},
-        waiting_for(target, plan, listen, order.site),
-        wait=order.wait,
-    )
 
 
 def waiting_for(target: Target, plan: Plan, listen: Listener, site: str) -> Waiting:

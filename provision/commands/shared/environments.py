@@ -9,11 +9,12 @@ from pathlib import PurePosixPath
 from provision.errors import ConfigError
 from provision.machine.configuration import shipped
 from provision.machine.probes.processor import cpu
-from provision.machine.programs.shell import absolute, expand_home
+from provision.machine.programs.shell import absolute, environ, expand_home
 from provision.machine.root.store import Store
 from provision.machine.terminal.console import say
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.sharing import Sharing
+from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.wording import add_arch, nearest, nearest_name
 
@@ -32,6 +33,12 @@ def read_store(site: Site, *, lenient: bool = False) -> Store:
     return store
 
 
+def site_and_store(args: argparse.Namespace, *, lenient: bool = False) -> tuple[Site, Store]:
+    """The site of `--site`, and its store; `lenient` as of `read_store`."""
+    site = shipped.load_site(args.site)
+    return site, read_store(site, lenient=lenient)
+
+
 def arch_below(site: Site, arch: str | None) -> str | None:
     """The arch in the names of the environments of this arch: for a `native` arch, the CPU of this machine."""
     native = any(known.name == arch and known.target == "native" for known in site.archs)
@@ -42,6 +49,18 @@ def describe_arch(site: Site | None, arch: str) -> str:
     """An arch in a message about environments: its name, and that in the names of its environments if it differs."""
     below = arch_below(site, arch) if site else arch
     return f"`{arch}`" if below == arch else f"`{arch}` (on this machine `{below}`)"
+
+
+def arch_of(site: Site, env: EnvironmentId) -> Arch:
+    """The arch of the site that an environment is for.
+
+    Raises:
+        ConfigError: the profile has no such arch any more.
+    """
+    arch = site.arch_built_as(env.arch)
+    if arch is None:
+        raise ConfigError(f"site `{site.name}` no longer has the arch `{env.arch}`", hint=f"edit `{site.origin}`")
+    return arch
 
 
 def find_environment(store: Store, text: str, arch: str | None = None, *, site: Site | None = None) -> EnvironmentId:
@@ -97,9 +116,24 @@ def named_environment(args: argparse.Namespace, *, lenient: bool = False) -> tup
     Raises:
         ConfigError: as of `find_environment`.
     """
-    site = shipped.load_site(args.site)
-    store = read_store(site, lenient=lenient)
+    site, store = site_and_store(args, lenient=lenient)
     return site, store, find_environment(store, args.environment, args.arch, site=site)
+
+
+def set_by_module(variable: str) -> str:
+    """The value of a variable that our modules set: `PROVISION_ENVIRONMENT`, `VIRTUAL_ENV`.
+
+    Raises:
+        ConfigError: it is not set, so this shell has loaded none.
+    """
+    value = environ().get(variable)
+    if not value:
+        raise ConfigError(
+            "no module of `provision` is loaded in this shell",
+            evidence=[f"LOADEDMODULES: {environ().get('LOADEDMODULES') or 'nothing'}"],
+            hint="`module load tensorflow/VERSION`, then this command; `provision list` lists the modules",
+        )
+    return value
 
 
 def of_other_archs(others: Sequence[EnvironmentId]) -> list[str]:

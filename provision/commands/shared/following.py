@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from provision.commands.shared.built import is_loaded_by_users
+from provision.commands.shared.order import is_loaded_by_users
 from provision.errors import Interruption, JobError, ProvisionError
 from provision.machine.programs.shell import node_name
 from provision.machine.root.store import Store

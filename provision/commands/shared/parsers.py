@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 from provision.commands.options import COMMANDS
 from provision.commands.options.declare import HELP, HELP_ALL, JSON, CommandOptions, Option
 from provision.commands.shared.typos import refuse_extra, refuse_option
-from provision.errors import ConfigError
+from provision.errors import UsageError
 from provision.wording import count, nearest, nearest_name
 
 NUMBER = re.compile(r"-\d+$|-\d*\.\d+$")
@@ -56,7 +56,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Refuse the words."""
-        raise ConfigError(f"{message[:1].lower()}{message[1:]}", hint=f"`{self.prog} --help`", kind="usage")
+        raise UsageError(f"{message[:1].lower()}{message[1:]}", hint=f"`{self.prog} --help`")
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         """Refuse a value that is not one of the option's choices."""
@@ -64,11 +64,10 @@ class Parser(argparse.ArgumentParser):
         if choices and value not in choices:
             name = action.option_strings[-1] if action.option_strings else (action.metavar or action.dest)
             near = nearest_name(str(value), choices)
-            raise ConfigError(
+            raise UsageError(
                 f"`{value}` is not a valid value of `{name}`{nearest(str(value), choices)}",
                 evidence=[f"valid: {', '.join(choices)}"],
                 hint=f"`{self.prog} --help`",
-                kind="usage",
                 correction=(str(value), near) if near else None,
             )
 
@@ -84,10 +83,9 @@ class Once(argparse.Action):
         """Take the value, if it is the only one."""
         typed = " ".join(map(str, values)) if isinstance(values, list) else str(values)
         if self.typed not in (None, typed):
-            raise ConfigError(
+            raise UsageError(
                 f"`{option_string}` has two values: `{self.typed}` and `{typed}`",
                 hint="give one; run the command again for the other",
-                kind="usage",
             )
         self.typed = typed
         setattr(namespace, self.dest, values)
@@ -171,20 +169,18 @@ def find_leaf(command: CommandOptions, words: list[str]) -> tuple[CommandOptions
         return command, ["--help"]
     subverbs = {leaf.words[-1]: leaf for leaf in command.subverbs}
     if at >= len(words):
-        raise ConfigError(
+        raise UsageError(
             f"`provision {command.name}` needs a sub-verb",
             evidence=[f"one of: {', '.join(subverbs)}"],
             hint=f"`provision {command.name} --help`",
-            kind="usage",
         )
     name = words[at]
     if name not in subverbs:
         near = nearest_name(name, list(subverbs))
-        raise ConfigError(
+        raise UsageError(
             f"`provision {command.name}` has no sub-verb `{name}`{nearest(name, list(subverbs))}",
             evidence=[f"it has: {', '.join(subverbs)}"],
             hint=f"`provision {command.name} --help`",
-            kind="usage",
             correction=(name, near) if near else None,
         )
     return subverbs[name], words[:at] + words[at + 1 :]

@@ -14,17 +14,16 @@ from provision import __version__
 from provision.commands import VERBS
 from provision.commands.shared.hints import SUBJECTS, complete, complete_result, complete_text
 from provision.commands.shared.outcome import Outcome, envelope
-from provision.commands.shared.parsers import parse
+from provision.commands.shared.parsers import command_line, options_in, parse
 from provision.commands.shared.typos import refuse_verb
-from provision.commands.shared.unnamed_site import check_site
-from provision.errors import EXIT_OK, Interruption, ProvisionError
+from provision.errors import EXIT_OK, ConfigError, Interruption, ProvisionError
 from provision.machine.configuration.mistyped import refuse_mistyped
 from provision.machine.files.disk import disk_error, write_temporary
 from provision.machine.programs.secrets_here import secrets_here
-from provision.machine.programs.shell import set_umask
+from provision.machine.programs.shell import default_site, set_umask
 from provision.machine.programs.streams import discard_stdout, replace_unknown_characters
 from provision.machine.terminal import console
-from provision.machine.terminal.console import show_error
+from provision.machine.terminal.console import say, show_error
 
 # What these verbs keep if they are interrupted, and what the same command then does. The others keep nothing.
 KEPT = {
@@ -37,6 +36,9 @@ KEPT = {
     "site new": ("the answers so far are kept", "asks the remaining questions"),
     "lock": ("the locks that were written are kept", "compiles all of them"),
 }
+# What these do for the site `local`, this node alone, is rarely meant on a node of a cluster.
+BUILDS = ("build", "upgrade")
+LOOKS = ("plan", "doctor", "compat", "fetch")
 
 
 class Terminated(KeyboardInterrupt):
@@ -76,6 +78,29 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
     except OSError as error:
         raise OSError(error.errno, error.strerror, "stdout") from error
     return outcome.exit_code
+
+
+def check_site(args: argparse.Namespace) -> None:
+    """Raise if this verb would build for the login node of a cluster because no site was named, or note it if it only looks.
+
+    Raises:
+        ConfigError: it would build, with this node's compiler, into the root of `local`.
+    """
+    if args.leaf.name not in (*BUILDS, *LOOKS) or "--site" in options_in(args.given) or default_site(otherwise=""):
+        return
+    from provision.machine.probes.ask_scheduler import is_login_node  # most verbs need no schedulers
+
+    if not is_login_node():
+        return
+    what = "this is a node of a cluster with Slurm, and no site was named"
+    hint = "`provision site list` lists the sites that there are, `provision site new NAME` writes the profile of a new one"
+    if args.leaf.name in LOOKS:
+        say(f"note: {what}, so this is about the site `local`, this node alone; {hint}")
+        return
+    raise ConfigError(
+        f"{what}: the site `local` would build for this node",
+        hint=f"{hint}; `{command_line(args)}` builds here all the same",
+    )
 
 
 def _function(path: str) -> Callable[[argparse.Namespace], Outcome]:

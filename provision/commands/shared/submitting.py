@@ -19,7 +19,7 @@ from provision.machine.sharing.claims import describe_holder
 from provision.machine.sharing.locks import holder
 from provision.machine.submission.render_jobs import render_build_job
 from provision.machine.submission.submit import queued, remove_left_settings, submit, submitter
-from provision.machine.terminal.console import say
+from provision.machine.terminal.console import say, say_error
 from provision.model.layout import EnvironmentId
 from provision.model.plan import Plan
 from provision.planning.preflight import network_faults, place_faults
@@ -50,31 +50,24 @@ def prepare_job(order: Order) -> Prepared:
         return Prepared(target=target, plan=plan, job=None, done=order.nothing_to_do)
     space = place_faults(facts.place, target.needed(request), installed=is_installed(plan))
     raise_faults((*space, *network_faults(request, plan)))
-    _refuse_second(target, plan, order.site)
     job = render_build_job(build_script(request, plan, submitter(target.store), order.account, submitted=True))
-    _refuse_queued(job, plan, order.site)
+    _refuse_second(target, plan, job, order.site)
     return Prepared(target=target, plan=plan, job=job)
 
 
-def _refuse_second(target: Target, plan: Plan, site: str) -> None:
-    """Refuse a second job for an environment that is being built: its nodes would wait, idle, for the first."""
+def _refuse_second(target: Target, plan: Plan, job: BuildScript, site: str) -> None:
+    """Refuse a second job for an environment that is being built: its nodes would wait, idle, for the first.
+
+    A job that is queued is known by its name, which contains the environment's fingerprint.
+    """
     other = holder(Path(target.store.layout.lock(plan.environment)))
-    if other is not None:
-        job = other.get("job")
+    number = queued(job) if other is None else other.get("job")
+    if other is not None or number is not None:
         raise StoreError(
-            f"`{plan.environment}` is being built by {describe_holder(other)}",
-            hint=f"`provision job follow {job} --site {site}`" if job else "wait for that process, or end it",
-            kind="locked",
-        )
-
-
-def _refuse_queued(job: BuildScript, plan: Plan, site: str) -> None:
-    """Refuse to submit a job that is in the queue already; its name contains the environment's fingerprint."""
-    number = queued(job)
-    if number is not None:
-        raise StoreError(
-            f"job {number} is queued to build `{plan.environment}`",
-            hint=f"`provision job follow {number} --site {site}`",
+            f"job {number} is queued to build `{plan.environment}`"
+            if other is None
+            else f"`{plan.environment}` is being built by {describe_holder(other)}",
+            hint=f"`provision job follow {number} --site {site}`" if number else "wait for that process, or end it",
             kind="locked",
         )
 
@@ -188,8 +181,7 @@ def _outcome_of(builds: Sequence[SubmittedBuild]) -> Outcome:
     for build in builds:
         if build.error:
             say("")
-            for line in build.error.to_lines():
-                say(f"{build.arch}: {line}" if line else "")
+            say_error(build.error, build.arch)
     width = max(len(build.arch) for build in builds)
     lines = [
         f"{build.arch:<{width}}  {build.state}"

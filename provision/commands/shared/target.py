@@ -5,21 +5,25 @@ from __future__ import annotations
 import argparse
 import dataclasses
 from dataclasses import dataclass
+from pathlib import Path
 
 from provision.commands.shared.environments import read_store
-from provision.errors import raise_faults
-from provision.knowledge.targets import require_known_target
+from provision.errors import StoreError, raise_faults
+from provision.knowledge.targets import is_foreign, missing_features, require_known_target
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import is_file
 from provision.machine.root.store import Store
+from provision.model.check import Check
 from provision.model.estimate import backend_of, expected_seconds
 from provision.model.facts import Facts
+from provision.model.layout import EnvironmentId
 from provision.model.plan import Plan
 from provision.model.request import Request
 from provision.model.space import Space
 from provision.profile.arch import Arch
+from provision.profile.choices import BackendName
 from provision.profile.site import Site
-from provision.profile.stack import BackendName, Stack
+from provision.profile.stack import Stack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,6 +114,38 @@ class Target:
             rebuild=self.rebuild,
             advisories=f"{advisories_line((pin.name, pin.version) for pin in pins)} (when this was built)",
         )
+
+    def check_node(self, facts: Facts) -> tuple[Check, ...]:
+        """What was seen on this node for a build."""
+        from provision.machine.files.tables import read_combinations
+        from provision.machine.probes.look_around import look_around
+        from provision.planning.node_checks import check_node
+
+        wanted = facts.target_of(self.arch.target)
+        runs_here = not is_foreign(wanted, facts.cpu.target) and not missing_features(wanted, facts.cpu.features)
+        around = look_around(facts, self.store.root)
+        return check_node(self.arch, self.stack, facts, around, read_combinations(), runs_here=runs_here)
+
+    def replaced_line(self, plan: Plan, request: Request) -> str | None:
+        """What users of the module get now, and what differs in the plan: `2.21.0-c99040e8f8: keras 3.14.0 to 3.15.1`.
+
+        The versions are compared with those of the plan's locks. None if nothing is replaced.
+        """
+        if plan.replaces is None:
+            return None
+        from provision.machine.probes.installed_packages import installed_versions
+        from provision.planning.publication import differences, in_short, planned_versions, short
+
+        try:
+            record = self.store.record(EnvironmentId.parse(plan.replaces))
+        except (StoreError, ValueError):
+            record = None
+        if record is None:
+            return f"{short(plan.replaces)}, whose record cannot be read"
+        wanted = planned_versions(request.pins, plan.identity)
+        common = {name: version for name, version in installed_versions(Path(record.prefix)) if name in wanted}
+        lines = differences(common, wanted, (record.identity, plan.identity))
+        return f"{short(plan.replaces)}: {in_short(lines) or 'the same versions'}"
 
 
 def describe_own_files(paths: tuple[str, ...]) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NoReturn
 from provision.commands import VERBS
 from provision.commands.options import COMMANDS
 from provision.commands.options.declare import CommandOptions
-from provision.errors import ConfigError
+from provision.errors import ConfigError, UsageError
 from provision.wording import nearest, nearest_name
 
 if TYPE_CHECKING:
@@ -71,28 +71,22 @@ def refuse_option(leaf: CommandOptions, verb: str, words: Sequence[str], name: s
     message, help_of = f"`provision {leaf.name}` does not take `{name}`", f"`provision {leaf.name} --help`"
     siblings = [one for one in COMMANDS[verb].leaves if name in one.spellings]
     if LONG.get(name) in leaf.spellings:
-        raise ConfigError(message, correction=(name, LONG[name]), hint=help_of, kind="usage")
+        raise UsageError(message, correction=(name, LONG[name]), hint=help_of)
     elsewhere = OPTIONS_ELSEWHERE.get(name)
     takers = siblings or [one for command in COMMANDS.values() for one in command.leaves if name in one.spellings]
     if takers and (siblings or not elsewhere):
         names = ", ".join(f"`provision {one.name}`" for one in takers[:6]) + (", …" if len(takers) > 6 else "")
         without = without_option([verb, *words], name, takes_value=not takers[0].spellings[name].is_switch)
-        raise ConfigError(
+        raise UsageError(
             message,
             evidence=[f"`{name}` is an option of {names}"],
             hint=f"leave it out: `{shlex.join(['provision', *without])}`",
-            kind="usage",
         )
     options = [option for option in leaf.spellings if option != "--help"]
     near = nearest_name(name, options)
     if near:
-        raise ConfigError(
-            f"{message}{nearest(name, options)}",
-            correction=(name, near),
-            hint=help_of,
-            kind="usage",
-        )
-    raise ConfigError(message, hint=f"`provision {elsewhere}`" if elsewhere else help_of, kind="usage")
+        raise UsageError(f"{message}{nearest(name, options)}", correction=(name, near), hint=help_of)
+    raise UsageError(message, hint=f"`provision {elsewhere}`" if elsewhere else help_of)
 
 
 def without_option(words: Sequence[str], name: str, *, takes_value: bool) -> list[str]:
@@ -126,15 +120,12 @@ def refuse_extra(leaf: CommandOptions, args: argparse.Namespace, words: Sequence
             at = list(words).index(word)
             better = [*words[:at], option, near, *words[at + 1 :]]
             what = f"`{word}` is the name of a {kind}" if near == word else f"did you mean the {kind} `{near}`?"
-            raise ConfigError(
+            raise UsageError(
                 f"`provision {leaf.name}` takes no argument `{word}`",
                 evidence=[what],
                 hint=f"`{shlex.join(['provision', *better])}`",
-                kind="usage",
             )
-    raise ConfigError(
-        f"`provision {leaf.name}` takes no argument `{word}`", hint=f"`provision {leaf.name} --help`", kind="usage"
-    )
+    raise UsageError(f"`provision {leaf.name}` takes no argument `{word}`", hint=f"`provision {leaf.name} --help`")
 
 
 def refuse_submit(args: argparse.Namespace, site: Site) -> None:
@@ -150,16 +141,43 @@ def refuse_submit(args: argparse.Namespace, site: Site) -> None:
     raise ConfigError(f"site `{site.name}` has no scheduler, so there is no job to submit", hint=f"`{here}`")
 
 
-def refuse_unused(args: argparse.Namespace, options: Sequence[tuple[str, object]], why: str) -> None:
+def given_of(args: argparse.Namespace, names: Sequence[str]) -> list[str]:
+    """Those of these options that have another value than without them."""
+    options = {name: args.leaf.spellings[name] for name in names}
+    return [name for name, option in options.items() if getattr(args, option.to) != option.omitted]
+
+
+def refuse_unused(args: argparse.Namespace, why: str, *names: str) -> None:
     """Raise for the first of these options that was given: it would be ignored.
 
     Raises:
         ConfigError: one was given.
     """
-    given = [name for name, value in options if value]
-    if given:
-        raise ConfigError(
-            f"`provision {args.leaf.name}` would not use `{given[0]}` here: {why}",
-            hint=f"leave `{given[0]}` out",
-            kind="usage",
-        )
+    for name in given_of(args, names):
+        message = f"`provision {args.leaf.name}` would not use `{name}` here: {why}"
+        raise UsageError(message, hint=f"leave `{name}` out")
+
+
+def refuse_text(name: str, text: str | None) -> None:
+    """Raise for a text of this option that other people could not read in one line.
+
+    Raises:
+        ConfigError: it is empty, or has control characters.
+    """
+    if text is not None and not (text.strip() and text.isprintable()):
+        raise ConfigError(f"the text of `{name}` is empty or has control characters", hint="write one sentence")
+
+
+def refuse_other_than_one(args: argparse.Namespace, *switches: str, hint: str) -> None:
+    """Raise unless exactly one is given: an environment, or one of these options, which stand for one.
+
+    Raises:
+        ConfigError: none is given, or several are.
+    """
+    chosen = [args.environment] if args.environment is not None else []
+    chosen += given_of(args, switches)
+    if len(chosen) == 1:
+        return
+    given = f"{' and '.join(f'`{name}`' for name in chosen)} were given" if chosen else "none was given"
+    one = f"an environment, {' or '.join(f'`{name}`' for name in switches)}"
+    raise UsageError(f"exactly one is needed: {one}; {given}", hint=hint)

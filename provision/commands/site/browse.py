@@ -11,7 +11,7 @@ from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
 from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
-from provision.profile.extending import join, layer_of
+from provision.profile.document import join, layer_of
 from provision.profile.provenance import nearest_source, read_sources, walk
 from provision.profile.site import retirement
 from provision.wording import columns

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provision.commands.shared.offer import CANNOT_WORK, cannot_work, judge_profile
@@ -15,7 +15,7 @@ from provision.jobs.build_job import build_batch
 from provision.knowledge.targets import require_known_target
 from provision.knowledge.versions import ascending
 from provision.machine.configuration import shipped
-from provision.model.check import MARKS, Check, State, observed
+from provision.model.check import Check, State, observed
 from provision.profile.site import blank_paths, find_faults
 from provision.wording import count
 
@@ -33,10 +33,7 @@ def run(args: argparse.Namespace) -> Outcome:
         checks = [observed("profile", "good", f"`{path}` has no faults"), *_parts(args.site)]
     checks += [observed("profile", "note", line) for line in _unconfirmed(data)]
     bad = sum(check.state == "bad" for check in checks)
-    lines = []
-    for check in checks:
-        lines.append(f"{MARKS[check.state]} {check.message}")
-        lines += [f"    hint: {check.hint}"] if check.hint else []
+    lines = [line for check in checks for line in check.to_lines()]
     typed = shlex.quote(args.site)
     lines += ["", count(bad, "fault") if bad else f"no faults; next: `provision doctor --site {typed}`"]
     lines += [f"hint: edit `{path}`, then `provision site check {typed}`"] if bad else []
@@ -51,12 +48,11 @@ def run(args: argparse.Namespace) -> Outcome:
     )
 
 
-def _parts(name: str) -> list[Check]:
+def _parts(name: str) -> Iterator[Check]:
     """What the profile names: the stack of each arch with its locks, the CPU, and the job of a build."""
     site = shipped.load_site(name)
-    checks = []
     for arch in site.archs:
-        group = f"arch {arch.name}"
+        group, of = f"arch {arch.name}", f"arch `{arch.name}`"
         try:
             require_known_target(arch.target)
             target = make_target(site, arch.name, None)
@@ -66,20 +62,16 @@ def _parts(name: str) -> list[Check]:
                 account = arch.job.account or "ACCOUNT"
                 build_batch(site, arch, target.stack, f"provision-{arch.name}", "jobs", account)
         except ConfigError as error:
-            checks.append(observed(group, "bad", f"arch `{arch.name}`: {error.message}", hint=error.hint))
+            yield observed(group, "bad", f"{of}: {error.message}", hint=error.hint)
+            continue
+        against, cannot = judge_profile(site, arch, target.stack)[0], cannot_work(site)
+        if against:
+            state: State = "bad" if cannot == CANNOT_WORK else "note"
+            compat = f"`provision compat --site {site.typed} --arch {arch.name}` shows which stacks work"
+            yield observed(group, state, f"{of}: {cannot}: {target.stack.name} {'; '.join(against)}", hint=compat)
         else:
-            against, cannot = judge_profile(site, arch, target.stack)[0], cannot_work(site)
-            if against:
-                state: State = "bad" if cannot == CANNOT_WORK else "note"
-                message = f"arch `{arch.name}`: {cannot}: {target.stack.name} {'; '.join(against)}"
-                compat = f"`provision compat --site {site.typed} --arch {arch.name}` shows which stacks work"
-                checks.append(observed(group, state, message, hint=compat))
-                continue
             pythons = ", ".join(ascending(target.stack.pythons))
-            checks.append(
-                observed(group, "good", f"arch `{arch.name}`: stack `{target.stack.name}`, locked for Python {pythons}")
-            )
-    return checks
+            yield observed(group, "good", f"{of}: stack `{target.stack.name}`, locked for Python {pythons}")
 
 
 def _unconfirmed(data: Mapping[str, Any]) -> list[str]:

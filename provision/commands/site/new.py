@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> Outcome:
     asked = blanks(text, parse)
     data = shipped.parse_profile(text, str(path))
     archs = table(data, "archs")
-    gpu_archs = _archs_with_gpus(archs)
+    gpu_archs = [arch for arch in archs if "gpu" in table(archs, arch)]
 
     def check(key: str, given: Mapping[str, str]) -> list[str]:
         faults = faults_of_answer(text, asked, given, key, shipped.parse_profile, shipped.environment())
@@ -223,10 +223,6 @@ def _advisories(site: Site, typed: str) -> list[str]:
             if not known.startswith("none"):
                 lines.append(f"advisories of `{name}`: {known}; `provision audit --stack {name}` names them, {newer}")
     return lines
-
-
-def _archs_with_gpus(archs: Mapping[str, Any]) -> list[str]:
-    return [arch for arch in archs if "gpu" in table(archs, arch)]
 
 
 def _given(args: argparse.Namespace, asked: Sequence[Blank], check: Check) -> dict[str, str]:

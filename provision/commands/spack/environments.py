@@ -16,12 +16,11 @@ from provision.backends.spack.externals import version_in
 from provision.backends.spack.shown_files import files_of_all, files_of_one, shown_here, shown_of_profile
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, make_target
-from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError
+from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError, UsageError
 from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
 from provision.machine.files.disk import is_file, read_given, write
 from provision.machine.root.spack import module_facts
-from provision.model.facts import Facts
 from provision.model.request import Request
 from provision.planning.preflight import refuse_runtime
 
@@ -31,7 +30,7 @@ FOLDER = "spack-envs"
 def run_show(args: argparse.Namespace) -> Outcome:
     """Write or print the environments."""
     if args.all and not args.into:
-        raise ConfigError("`--all` writes many files", hint=f"add `--into {FOLDER}`", kind="usage")
+        raise UsageError("`--all` writes many files", hint=f"add `--into {FOLDER}`")
     files, skipped = _files(args)
     if args.into:
         for name, text in files.items():
@@ -68,7 +67,8 @@ def _files(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
     """The files that the options name, and the archs that have none."""
     if args.all:
         return every_file()
-    return files_of_one(_shown(_target(args), from_profile=args.profile)), []
+    target = make_target(shipped.load_site(args.site), args.arch, args.stack)
+    return files_of_one(_shown(target, from_profile=args.profile)), []
 
 
 def every_file() -> tuple[dict[str, str], list[str]]:
@@ -97,18 +97,10 @@ def _shown(target: Target, *, from_profile: bool) -> SpackEnvironment:
     """
     if from_profile or not target.is_here:
         return shown_of_profile(_request_of_profile(target))
-    facts = _observe(target)
-    return shown_here(target.request(facts), facts)
-
-
-def _target(args: argparse.Namespace) -> Target:
-    return make_target(shipped.load_site(args.site), args.arch, args.stack)
-
-
-def _observe(target: Target) -> Facts:
-    """The facts of this machine, with what the site's modules change; no Spack is needed for that."""
     facts = target.observe()
-    return dataclasses.replace(facts, spack=module_facts(target.site, facts.environ))
+    # What the site's modules change; no Spack is needed for that.
+    facts = dataclasses.replace(facts, spack=module_facts(target.site, facts.environ))
+    return shown_here(target.request(facts), facts)
 
 
 def _request_of_profile(target: Target) -> Request:

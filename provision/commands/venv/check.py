@@ -44,10 +44,7 @@ def run(args: argparse.Namespace) -> Outcome:
     contents, checks = check_venv(folder)
     beneath = contents.beneath
     lines = [f"folder       {folder}", f"environment  {beneath.title}"]
-    for check in checks:
-        lines.append(f"{'✓' if check.passed else '✗'} {check.name}: {check.message}")
-        if check.hint and not check.passed:
-            lines.append(f"    hint: {check.hint}")
+    lines += [line for check in checks for line in check.to_lines(named=True)]
     own = ", ".join(f"{name} {version}" for name, version in contents.own.items())
     lines.append(f"your packages: {own or 'none'}")
     return Outcome(

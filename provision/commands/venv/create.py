@@ -5,10 +5,15 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from provision.commands.kernel.install import KernelWish, install_for_venv
-from provision.commands.shared.beneath import beneath_of
-from provision.commands.shared.environments import find_environment, read_store
-from provision.commands.shared.on_modules import arch_of_modules, beneath_modules, make_on_modules, name_for_venv
+from provision.commands.kernel import KernelWish, install_for_venv
+from provision.commands.shared.beneath import (
+    arch_of_modules,
+    beneath_modules,
+    beneath_of,
+    make_on_modules,
+    site_for_venv,
+)
+from provision.commands.shared.environments import find_environment, read_store, set_by_module
 from provision.commands.shared.outcome import Outcome
 from provision.errors import CommandError, ConfigError
 from provision.jobs.script import provided_lines
@@ -20,8 +25,6 @@ from provision.machine.root.image_only import described_images, is_image_only, s
 from provision.model.layout import DELIVER
 from provision.model.own_venv import refuse_folder
 from provision.model.quoting import bash
-from provision.profile.arch import Arch
-from provision.profile.site import Site
 
 
 def run(args: argparse.Namespace) -> Outcome:
@@ -31,60 +34,46 @@ def run(args: argparse.Namespace) -> Outcome:
     site = shipped.load_site(args.site)
     arch = arch_of_modules(site, args.on, args.arch)
     if arch is not None:
-        return _create_on_modules(args, folder, site, arch, name_for_venv(args.site, site))
-    store = read_store(site)
-    env = find_environment(store, _loaded() if args.on == "loaded" else args.on, args.arch, site=site)
-    record, prefix = store.record(env), Path(store.layout.prefix(env))
-    if is_image_only(prefix):
-        raise ConfigError(
-            f"the packages of `{env}` are only in its image, which is not mounted here",
-            hint=f"`{bash('%s/%s provision venv create %s --on %s', str(store.layout.images(env)), DELIVER, folder, str(env))}`",
-        )
-    beneath = beneath_of(site, store, env, args.site, retry="--on %s")
-    packages = make_own_venv.create(Path(folder), beneath, environ())
-    if described_images(store, env).get("only"):
-        start_in_image(Path(folder), prefix)
-    if (record and record.modules) or site.modules.name != "none":
-        load = bash("module load %s", beneath.module)
+        beneath, python = beneath_modules(site, arch, site_for_venv(args.site, site))
+        on, load = f"the modules {beneath.module}", provided_lines(site, arch)
+        packages = make_on_modules(folder, beneath, python)
+        job = bash("provision job KIND --venv %s --arch %s --site %s", folder, arch.name, beneath.site)
     else:
-        load = bash('eval "$(provision activate %s)"', str(env))
+        store = read_store(site)
+        env = find_environment(
+            store, set_by_module("PROVISION_ENVIRONMENT") if args.on == "loaded" else args.on, args.arch, site=site
+        )
+        prefix = Path(store.layout.prefix(env))
+        if is_image_only(prefix):
+            again = bash(
+                "%s/%s provision venv create %s --on %s", str(store.layout.images(env)), DELIVER, folder, str(env)
+            )
+            raise ConfigError(
+                f"the packages of `{env}` are only in its image, which is not mounted here", hint=f"`{again}`"
+            )
+        beneath, on = beneath_of(site, store, env, args.site, retry="--on %s"), str(env)
+        packages = make_own_venv.create(Path(folder), beneath, environ())
+        if described_images(store, env).get("only"):
+            start_in_image(Path(folder), prefix)
+        by_module = site.modules.name != "none"
+        load = (
+            bash("module load %s", beneath.module) if by_module else bash('eval "$(provision activate %s)"', str(env)),
+        )
+        job = bash("provision job KIND --venv %s", folder)
     lines = [
-        f"made {folder} on {env}: {len(packages)} packages",
+        f"made {folder} on {on}: {len(packages)} packages",
         "",
         "use it, in this order:",
-        f"  {load}",
+        *(f"  {line}" for line in load),
         f"  {bash('source %s', f'{folder}/bin/activate')}",
         "  pip install PACKAGE",
         "",
-        f"in jobs: {bash('provision job KIND --venv %s', folder)}",
+        f"in jobs: {job}",
     ]
     if args.kernel:
         lines += ["", _install_kernel(folder)]
-    return Outcome(
-        text="\n".join(lines),
-        result={"folder": folder, "environment": str(env), "module": beneath.module, "packages": packages},
-    )
-
-
-def _create_on_modules(args: argparse.Namespace, folder: str, site: Site, arch: Arch, typed: str) -> Outcome:
-    """Make it on the modules of the site that bring TensorFlow."""
-    beneath, python = beneath_modules(site, arch, typed)
-    packages, names = make_on_modules(folder, beneath, python), beneath.module
-    lines = [
-        f"made {folder} on the modules {names}: {len(packages)} packages",
-        "",
-        "use it, in this order:",
-        *(f"  {line}" for line in provided_lines(site, arch)),
-        f"  {bash('source %s', f'{folder}/bin/activate')}",
-        "  pip install PACKAGE",
-        "",
-        f"in jobs: {bash('provision job KIND --venv %s --arch %s --site %s', folder, arch.name, typed)}",
-    ]
-    if args.kernel:
-        lines += ["", _install_kernel(folder)]
-    return Outcome(
-        text="\n".join(lines), result={"folder": folder, "environment": None, "module": names, "packages": packages}
-    )
+    result = {"folder": folder, "environment": beneath.environment, "module": beneath.module, "packages": packages}
+    return Outcome(text="\n".join(lines), result=result)
 
 
 def _install_kernel(folder: str) -> str:
@@ -102,19 +91,3 @@ def _install_kernel(folder: str) -> str:
             f"the virtual environment is complete; for Jupyter run `{again}` where pip reaches the package index"
         )
         raise
-
-
-def _loaded() -> str:
-    """The environment whose module this shell has loaded.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    name = environ().get("PROVISION_ENVIRONMENT")
-    if not name:
-        raise ConfigError(
-            "no module of `provision` is loaded in this shell",
-            evidence=[f"LOADEDMODULES: {environ().get('LOADEDMODULES') or 'nothing'}"],
-            hint="`module load tensorflow/VERSION`, then this command; `provision list` lists the modules",
-        )
-    return name

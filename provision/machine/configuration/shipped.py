@@ -22,7 +22,7 @@ from provision.machine.configuration.search_path import known
 from provision.machine.files.disk import disk_errors
 from provision.model.lock import Lock, check_lock, parse_lock
 from provision.model.patch import Patch, parse_patch
-from provision.profile.extending import join
+from provision.profile.document import join
 from provision.profile.site import Site, blank_paths, read_site, read_unfinished, refuse_blanks
 from provision.profile.stack import Stack, read_stack
 from provision.profile.wish import Wish, is_wish, read_wish

@@ -22,9 +22,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from provision.errors import ConfigError, StoreError
+from provision.errors import ConfigError, NewerError, StoreError
 from provision.machine.files.trusted_files import MIB, open_regular, read_regular
-from provision.model.stored import NewerError
 
 JSON = dict[str, Any]
 # Records and reports have some kilobytes.

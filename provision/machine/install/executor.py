@@ -38,8 +38,8 @@ from provision.machine.root.sealing import seal, write_candidate
 from provision.machine.root.store import Store
 from provision.machine.sharing.locks import HeldLock
 from provision.model.child_environ import Needs
-from provision.model.description import Description
 from provision.model.event import Event, Listener
+from provision.model.modulefile import Description
 from provision.model.operation import (
     CheckSpackLock,
     Command,

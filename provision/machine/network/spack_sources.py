@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from provision.backends.spack.pip_wheel import PIP_SHA256, PIP_VERSION, PIP_WHEEL
-from provision.errors import CommandError, ConfigError, ProvisionError
+from provision.errors import CommandError, ConfigError, ProvisionError, UsageError
 from provision.launch.modules import clean_environ
 from provision.machine.configuration import shipped
 from provision.machine.files.archives import unpack
@@ -93,10 +93,9 @@ def _bring(folder: Path, source: str, commit: str | None) -> tuple[Path, str]:
     if is_git and not is_url and commit is None:
         commit = _git(path, "rev-parse", "HEAD").strip()
     if commit is None:
-        raise ConfigError(
+        raise UsageError(
             f"`{source}` does not name its commit",
             hint="add `--commit COMMIT`, so that the record of an environment names it",
-            kind="usage",
         )
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)

@@ -10,8 +10,7 @@ from provision.errors import CommandError
 from provision.jobs.on_cluster import is_cluster_of
 from provision.machine.files.who_may_write import user_name
 from provision.machine.programs.run import capture
-from provision.profile.arch import Arch
-from provision.profile.mpi import MpiFamily
+from provision.profile.arch import Arch, MpiFamily
 from provision.profile.scheduler import SchedulerName
 from provision.profile.site import Site
 from provision.schedulers import TITLES, command_environ, job_here, scheduler_for, slurm

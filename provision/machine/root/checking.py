@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from provision.errors import StoreError
+from provision.errors import NewerError, StoreError
 from provision.machine.files.disk import exists, json_object, sha256_of, write_json
 from provision.machine.files.file_tree import digests, first_missing, is_read_only, links_out, status_of_files
 from provision.machine.probes.traces import measure_trace
@@ -28,7 +28,6 @@ from provision.model.condition import Examination, remembered_reason
 from provision.model.layout import DELIVER, DELIVER_TEMPLATE, IMAGES, EnvironmentId
 from provision.model.manifest import FILES, HEAD, LINK, FileEntry, ManifestHead, is_bytecode_of, read_files
 from provision.model.record import Record
-from provision.model.stored import NewerError
 from provision.model.trace import judge_traces
 from provision.schedulers import job_here
 

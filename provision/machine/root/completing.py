@@ -12,8 +12,8 @@ from provision.machine.root.sealing import read_description
 from provision.machine.root.store import Store
 from provision.model.estimate import backend_of
 from provision.model.layout import EnvironmentId
+from provision.profile.choices import BACKENDS
 from provision.profile.site import Site
-from provision.profile.stack import BACKENDS
 
 
 def subject(store: Store, name: str | None, site: Site) -> dict[str, str]:

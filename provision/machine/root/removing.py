@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from provision.errors import StoreError
+from provision.errors import NewerError, StoreError
 from provision.machine.files.disk import JSON, json_object, record_error, write
 from provision.machine.files.who_may_write import user_name
 from provision.machine.probes.in_use import processes_below
@@ -22,15 +22,13 @@ from provision.machine.root.store import Store
 from provision.machine.sharing.claims import describe_holder
 from provision.machine.sharing.locks import Waiting, holder, is_left
 from provision.machine.sharing.shared_root import LEFT
-from provision.model.description import Description
 from provision.model.generation import Generation
 from provision.model.layout import EnvironmentId
 from provision.model.manifest import HEAD, ManifestHead
+from provision.model.modulefile import Description
 from provision.model.receipt import Receipt
 from provision.model.record import Record
-from provision.model.stored import NewerError
-from provision.model.usage import Usage
-from provision.planning.removal import Leftover, RemovalDecision, Resident
+from provision.planning.removal import Leftover, RemovalDecision, Resident, Usage
 from provision.schedulers.status import RunningJob
 
 # Where runs write beside what they replace, and rename what they remove.
@@ -257,7 +255,7 @@ class Remover:
             ):
                 (now,) = self.residents([env])
                 if now.module or now.newer or now.pinned is not None or now.used_by:
-                    return now.protection
+                    return now.protection[0] if now.protection else None
                 trash = self.store.set_aside(str(self.store.layout.prefix(env)))
         except StoreError as error:
             if error.kind != "locked":

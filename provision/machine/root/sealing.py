@@ -26,10 +26,9 @@ from provision.machine.root.linking import link_equal_files
 from provision.machine.root.store import Store
 from provision.machine.sharing.claims import utc_now
 from provision.model.check import Check
-from provision.model.description import Description
 from provision.model.layout import KINDS, EnvironmentId, modulefile_path
 from provision.model.manifest import FILES, HEAD, ManifestHead, write_files
-from provision.model.modulefile import Modulefile
+from provision.model.modulefile import Description, Modulefile
 from provision.model.proof_result import ProofResult
 from provision.model.record import Record
 from provision.schedulers import job_here

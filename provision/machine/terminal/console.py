@@ -34,6 +34,12 @@ def say(text: str) -> None:
     _say(for_people(secrets_here().hide(completes(text))))
 
 
+def say_error(error: ProvisionError, of: str) -> None:
+    """Say an error whole, each line with what it is of: an arch among several."""
+    for line in error.to_lines():
+        say(f"{of}: {line}" if line else "")
+
+
 def _say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 

@@ -11,7 +11,8 @@ from golden_files import Words
 from provision import backends
 from provision.backends import backend_for
 from provision.errors import ConfigError
-from provision.profile.stack import BACKENDS, BackendName, Stack, read_stack
+from provision.profile.choices import BACKENDS, BackendName
+from provision.profile.stack import Stack, read_stack
 
 
 def test_every_backend_that_a_stack_may_name_has_a_folder_and_the_other_way_round() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from golden_files import Words, slurm_site
-from provision.commands.shared.out_of_time import MOST_RESTARTS, watched_time
+from provision.commands.build import MOST_RESTARTS, watched_time
 from provision.errors import Interruption
 
 

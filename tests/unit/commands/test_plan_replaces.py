@@ -9,7 +9,6 @@ import pytest
 
 from golden_files import facts_of, local_site, request_for
 from parts.published import SITE, put_proved
-from provision.commands.shared.replaced import replaced_line
 from provision.commands.shared.target import Target
 from provision.machine.root.observe import existing
 from provision.machine.root.publishing import Publisher
@@ -42,10 +41,10 @@ def test_a_plan_says_which_versions_it_replaces(horovod: str, said: str, tmp_pat
     plan = make_plan(request, facts_of(site), existing(store))
     assert plan.replaces == str(old)
     target = Target(site=site, arch=site.archs[0], stack=request.stack, store=store)
-    line = replaced_line(target, plan, request)
+    line = target.replaced_line(plan, request)
     assert line is not None
     assert line.startswith(f"{first.environment.version}-0000000000: ")
     assert f"numpy 0.0.1 to {numpy.version}" in line
     assert said in line and ("horovod" in line) is bool(said)
     assert f"replaces     {line}" in plan_lines(plan, expected={}, replaced=line)
-    assert replaced_line(target, dataclasses.replace(plan, replaces=None), request) is None
+    assert target.replaced_line(dataclasses.replace(plan, replaces=None), request) is None

@@ -15,7 +15,8 @@ from parts.json_page import faults
 from parts.published import put_proved
 from parts.records import PROOF
 from parts.tiny import make_site
-from provision.commands.shared import following, prove_all
+from provision.commands import test as verb_test
+from provision.commands.shared import following
 from provision.errors import JobError
 from provision.jobs.build_job import BuildScript, Submitter, proof_script
 from provision.machine.configuration import shipped
@@ -84,7 +85,7 @@ def test_each_arch_gets_one_job_and_what_it_proved_is_in_one_table(
         (folder / "verdict.json").write_text(json.dumps(dataclasses.replace(PROOF, date="2027-01-01").to_dict()))
         return {"1": None, "2": JobError("job 2 ran out of time", state="TIMEOUT")}
 
-    monkeypatch.setattr(prove_all, "submit", submit)
+    monkeypatch.setattr(verb_test, "submit", submit)
     monkeypatch.setattr(following, "follow_all", ended)
     assert call("test", "--all", "--submit", "--site", "ours", "--json") == 1
     body = json.loads(capsys.readouterr().out)
@@ -114,7 +115,7 @@ def test_the_job_has_the_shape_of_the_largest_proof() -> None:
 @pytest.mark.parametrize(
     ("command", "kind", "message"),
     [
-        (("--all", "x"), "config", "`ENVIRONMENT` and `--all`"),
+        (("--all", "x"), "usage", "`x` and `--all`"),
         (("--provided", "--arch", "haswell", "--submit"), "usage", "`--submit`"),
         (("--all", "--no-wait"), "usage", "`--no-wait`"),
         (("--all", "--arch", "gone"), "unknown-arch", "`gone`"),

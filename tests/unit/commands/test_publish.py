@@ -91,7 +91,7 @@ def test_their_json_is_as_documented(store: Store, capsys: Captured) -> None:
         (("unpublish", "0000000000"), "unpublished", f"`{OLD}` is not published"),
         (("publish", "0000000000", "--deprecate", "2027-02-30", "x"), "usage", "`2027-02-30`"),
         (("publish", "0000000000", "--deprecate", "2027-02-03", " "), "config", "`--deprecate`"),
-        (("publish", "0000000000", "--hidden", "--visible"), "usage", "`--hidden`"),
+        (("publish", "0000000000", "--hidden", "--visible"), "usage", "--hidden"),
         (("publish", "0000000000", "--force", "why"), "usage", "`--force`"),
         (("publish", "tensorflow/2.21.0"), "ambiguous-environment", "`tensorflow/2.21.0`"),
         (("rollback", "--generation", "0"), "usage", "`0`"),

@@ -17,7 +17,7 @@ from parts.cli import call, envelope
 from parts.json_page import faults
 from parts.published import SITE, put_proved, put_unproved
 from parts.records import load, make_record
-from provision.commands.shared import newer
+from provision.commands import verify
 from provision.knowledge.advisories import Advisories, Advisory, Span
 from provision.machine.files.disk import sha256_of
 from provision.machine.root.checking import examine
@@ -27,7 +27,7 @@ from provision.machine.root.sealing import seal
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.trace import Trace, judge_traces
-from provision.planning.newer_than_build import newer_advisories, newer_lock
+from provision.planning.upgrade_changes import newer_advisories, newer_lock
 
 ENV = EnvironmentId("knl", "tensorflow", "2.15.1", "0000000000")
 Captured = pytest.CaptureFixture[str]
@@ -353,7 +353,7 @@ def test_a_newer_lock_and_newer_advisories_are_drift_of_what_users_load(
     Publisher(store).publish(env)
     assert call("verify", str(env)) == 0, "its record has no lock, and no advisory is newer"
     row = Advisory(id="CVE-9", aliases=(), package="six", spans=(Span(introduced="0"),), source="x")
-    monkeypatch.setattr(newer, "read_advisories", lambda: Advisories(sources=(), rows=(row,)))
+    monkeypatch.setattr(verify, "read_advisories", lambda: Advisories(sources=(), rows=(row,)))
     capsys.readouterr()
     assert call("verify", str(env)) == 1
     out = capsys.readouterr().out

@@ -10,12 +10,12 @@ from hypothesis import given
 from parts.hostile import damaged, fuzzed, json_values, refused, strict_json
 from parts.records import DESCRIPTION, PROOF, make_record
 from parts.reports import make_proof, one_process, workers
-from provision.model.description import Description
 from provision.model.estimate import expected_seconds
 from provision.model.event import Event
 from provision.model.generation import Deprecation, Generation
 from provision.model.layout import EnvironmentId
 from provision.model.manifest import ManifestHead
+from provision.model.modulefile import Description
 from provision.model.operation import Expectation, ExpectedGpu
 from provision.model.proof_result import ProofResult
 from provision.model.receipt import Receipt

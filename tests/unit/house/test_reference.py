@@ -15,7 +15,7 @@ from provision import errors
 from provision.knowledge.index_settings import is_index_setting
 from provision.machine.configuration import shipped
 from provision.model.layout import EnvironmentId, Layout
-from provision.profile.launcher import LAUNCHERS
+from provision.profile.choices import LAUNCHERS
 
 ROOT = Path(provision.__file__).resolve().parents[1]
 REFERENCE = ROOT / "docs" / "reference"

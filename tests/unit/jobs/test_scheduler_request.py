@@ -12,7 +12,7 @@ from provision.errors import ConfigError
 from provision.jobs.scheduler_request import batch_for, side_batch
 from provision.model.shape import Shape
 from provision.profile.arch import Arch
-from provision.profile.queue import Queue
+from provision.profile.job import Queue
 from provision.profile.site import Site
 
 SHAPE = Shape(nodes=2, ranks_per_node=3, cpus_per_rank=4, gpus_per_node=0)

@@ -14,8 +14,7 @@ from provision.launch.rank_threads import (
     module_environ,
     rank_threads,
 )
-from provision.profile.arch import Arch
-from provision.profile.node import Node
+from provision.profile.arch import Arch, Node
 from provision.profile.site import read_site
 
 HASWELL = {"sockets": 2, "cores": 32, "threads": 64}

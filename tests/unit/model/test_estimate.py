@@ -7,7 +7,7 @@ import dataclasses
 from parts.records import make_record
 from provision.model.estimate import expected_seconds, expected_total
 from provision.model.record import Record
-from provision.profile.stack import BackendName
+from provision.profile.choices import BackendName
 
 
 def record(arch: str, built: str, stack: str = "tf", **seconds: float) -> Record:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from parts.records import PROOF
+from provision.errors import NewerError
 from provision.model.generation import Deprecation, Generation
 from provision.model.proof_result import ProofResult
-from provision.model.stored import NewerError
 from provision.model.upgrade import ArchUpgrade, Upgrade
 
 ARCH: dict[str, Any] = {"arch": "a", "before": None, "after": "a/tensorflow/2.15.1-0123456789"}

@@ -18,14 +18,13 @@ import pytest
 
 from golden_files import facts_of, gpu_site, local_site, stack
 from parts.disks import mounted
-from provision.commands.shared.node import faults_of
 from provision.machine.configuration.shipped import load_stack
 from provision.machine.files.tables import read_combinations
 from provision.machine.probes.look_around import look_around, look_into, mount_of
 from provision.model.check import Check
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, MpiFacts
 from provision.model.surroundings import Surroundings
-from provision.planning.node_checks import check_node
+from provision.planning.node_checks import check_node, faults_of
 from provision.profile.launcher import Launcher
 from provision.profile.site import Site
 
@@ -340,10 +339,7 @@ def test_wheels_that_bring_cuda_need_a_driver_and_no_module(
 
 def test_every_check_is_on_the_page_and_in_a_test() -> None:
     here = Path(__file__)
-    planning = here.parents[3] / "provision/planning"
-    source = "".join(
-        (planning / f"{name}.py").read_text(encoding="utf-8") for name in ("node_checks", "node_surroundings")
-    )
+    source = (here.parents[3] / "provision/planning/node_checks.py").read_text(encoding="utf-8")
     checks = set(re.findall(r'(?:\b(?:bad|note|good)\(|\)\()\s*"([a-z-]+)",', source))
     checks |= set(re.findall(r'\("([a-z-]+)", around', source))
     assert {"tmp-writable", "root-files", "quota"} <= checks

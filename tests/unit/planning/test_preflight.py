@@ -16,7 +16,7 @@ from provision.model.space import USUAL, space_of_earlier, space_of_wheels
 from provision.planning.planner import make_plan
 from provision.planning.preflight import (
     blockers,
-    closed_fault,
+    closed_faults,
     gpu_faults,
     network_faults,
     place_faults,
@@ -176,9 +176,9 @@ def test_a_python_that_other_users_cannot_run_blocks_a_build_for_others(words: W
     assert fault.evidence == closed
     words("doctor", f"{fault.message}\n{fault.hint}")
     alone = local_site()
-    assert closed_fault(request_for(alone), facts_of(alone, closed=closed)) is None, "a machine of one user"
+    assert not closed_faults(request_for(alone), facts_of(alone, closed=closed)), "a machine of one user"
     group = dataclasses.replace(alone, files=dataclasses.replace(alone.files, group="hpcadm"))
-    assert closed_fault(request_for(group), facts_of(group, closed=closed)) is not None
+    assert closed_faults(request_for(group), facts_of(group, closed=closed))
 
 
 def test_a_store_of_another_user_is_named_before_spack_runs(words: Words) -> None:

@@ -63,7 +63,7 @@ def test_what_is_protected_stays_and_says_why(changes: dict[str, Any], why: str)
     (decided,) = decide([resident], RULES)
     assert (decided.removes, decided.why) == (False, why)
     with pytest.raises(ConfigError, match="must not be removed") as caught:
-        refuse_protected(resident, "")
+        refuse_protected(resident)
     assert caught.value.evidence == (why,)
     assert caught.value.kind == "protected"
 

@@ -9,7 +9,7 @@ import pytest
 from parts.cli import call, envelope
 from provision.errors import ConfigError
 from provision.machine.configuration import shipped
-from provision.profile.extending import join, layer_of
+from provision.profile.document import join, layer_of
 
 VENDOR = {
     "modules": {"system": "lmod", "path": ["/a", "/b"]},

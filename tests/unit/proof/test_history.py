@@ -9,7 +9,7 @@ from parts.records import PROOF
 from provision.model.proof_result import ProofResult
 from provision.model.verdict import Reads
 from provision.planning.proof_table import proof_table
-from provision.profile.proof import ProofSettings
+from provision.profile.arch import ProofSettings
 from provision.proof.history import comparable, judge_history
 
 SITE = ProofSettings(nodes=1, ranks_per_node=2, timeout_s=60)

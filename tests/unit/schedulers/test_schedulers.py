@@ -22,7 +22,7 @@ from provision.model.batch import Batch
 from provision.model.facts import Existing
 from provision.model.walltime import to_clock, to_seconds
 from provision.planning.planner import make_plan
-from provision.profile.launcher import LAUNCHERS
+from provision.profile.choices import LAUNCHERS
 from provision.profile.scheduler import SCHEDULERS, Scheduler, SchedulerName
 from provision.profile.site import Site, read_site
 from provision.schedulers import TITLES, SchedulerInterface, cobalt, pbs, scheduler_for, slurm

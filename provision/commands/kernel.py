@@ -1,16 +1,20 @@
-"""`provision kernel install WHERE`: a kernel that starts in an environment, in an own venv, or in the site's container."""
+"""`provision kernel`: installs kernels that start in an environment, an own venv or the site's container, and removes them."""
 
 from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from provision.commands.kernel.installed import kernels_of
-from provision.commands.shared.beneath import beneath_of
-from provision.commands.shared.environments import find_environment, read_store
-from provision.commands.shared.on_modules import arch_of_modules, beneath_modules, make_on_modules, name_for_venv
+from provision.commands.shared.beneath import (
+    arch_of_modules,
+    beneath_modules,
+    beneath_of,
+    make_on_modules,
+    site_for_venv,
+)
+from provision.commands.shared.environments import find_environment, read_store, site_and_store
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import command_line
 from provision.commands.shared.typos import refuse_unused
@@ -19,7 +23,13 @@ from provision.jobs.environment_script import EnvironmentScript, in_container, i
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import exists
 from provision.machine.install import kernels, make_own_venv
-from provision.machine.install.kernels import refuse_kernel_folder, write_kernel
+from provision.machine.install.kernels import (
+    installed_kernels,
+    kernels_folder,
+    refuse_kernel_folder,
+    remove_kernel,
+    write_kernel,
+)
 from provision.machine.install.read_venv import read_venv
 from provision.machine.probes.provided import provided_python
 from provision.machine.programs.shell import absolute, environ, expand_variables
@@ -28,6 +38,7 @@ from provision.model.kernel import Kernel, kernel_json, kernel_name, refuse_kern
 from provision.model.layout import EnvironmentId
 from provision.model.own_venv import Beneath
 from provision.profile.site import Site
+from provision.wording import columns
 
 CONTAINER, MODULES = "container", "modules"
 
@@ -43,7 +54,7 @@ class KernelWish:
     dry_run: bool = False
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run_install(args: argparse.Namespace) -> Outcome:
     """Install it."""
     wish = KernelWish(
         folder=kernels_of(args),
@@ -53,10 +64,9 @@ def run(args: argparse.Namespace) -> Outcome:
         dry_run=args.dry_run,
     )
     if args.where == CONTAINER:
-        refuse_unused(args, [("--arch", args.arch)], "a container is the same on all kinds of node")
+        refuse_unused(args, "a container is the same on all kinds of node", "--arch")
         return _for_container(args, wish)
-    unused = [("--image", args.image), ("--overlay", args.overlay)]
-    refuse_unused(args, unused, "only `container` has images and overlays")
+    refuse_unused(args, "only `container` has images and overlays", "--image", "--overlay")
     if exists(f"{absolute(args.where)}/pyvenv.cfg"):
         return install_for_venv(absolute(args.where), wish)
     return _for_modules(args, wish) if args.where == MODULES else _for_environment(args, wish)
@@ -89,28 +99,19 @@ def _variables(site: Site, beneath: Beneath) -> Mapping[str, str]:
 
 
 def _for_environment(args: argparse.Namespace, wish: KernelWish) -> Outcome:
-    """A kernel for a published environment. If it has no `ipykernel`, a venv of the kernel on top of it has one."""
-    site = shipped.load_site(args.site)
-    store = read_store(site)
+    """A kernel for a published environment."""
+    site, store = site_and_store(args)
     env = find_environment(store, args.where, args.arch, site=site)
     beneath = beneath_of(site, store, env, args.site, retry="provision kernel install %s")
-    made = _kernel(wish, site, beneath, beneath.module)
-    if kernels.has_ipykernel(f"{beneath.prefix}/bin/python", environ()):
-        return _written(wish, made, _script(site, beneath, None), "the environment itself has `ipykernel`")
-    venv = wish.folder / made.name / "venv"
-    made = dataclasses.replace(made, venv=str(venv))
-    if not wish.dry_run:
-        try:
-            make_own_venv.create(venv, beneath, environ())
-            kernels.install_ipykernel(venv, environ(), site.network.where_to_download)
-        except BaseException:
-            kernels.discard(venv.parent)
-            raise
-    return _written(wish, made, _script(site, beneath, str(venv)), _packages_of(venv))
+
+    def make(venv: Path) -> None:
+        make_own_venv.create(venv, beneath, environ())
+
+    return _on(wish, site, beneath, beneath.module, f"{beneath.prefix}/bin/python", environ(), make)
 
 
 def _for_modules(args: argparse.Namespace, wish: KernelWish) -> Outcome:
-    """A kernel for the site's own modules. If their Python has no `ipykernel`, a venv of the kernel on top of it has one.
+    """A kernel for the site's own modules.
 
     Raises:
         ConfigError: the site has no such modules, or several archs have.
@@ -118,25 +119,39 @@ def _for_modules(args: argparse.Namespace, wish: KernelWish) -> Outcome:
     site = shipped.load_site(args.site)
     arch = arch_of_modules(site, MODULES, args.arch)
     assert arch is not None, "a site without such modules was refused"
-    beneath, python = beneath_modules(site, arch, name_for_venv(args.site, site))
-    made = _kernel(wish, site, beneath, arch.provided[-1] if len(arch.provided) == 1 else f"{site.name}-modules")
-    if kernels.has_ipykernel(python.executable, python.environ):
-        return _written(wish, made, _script(site, beneath, None), "the modules themselves have `ipykernel`")
+    beneath, python = beneath_modules(site, arch, site_for_venv(args.site, site))
+    name = arch.provided[-1] if len(arch.provided) == 1 else f"{site.name}-modules"
+
+    def make(venv: Path) -> None:
+        make_on_modules(str(venv), beneath, python)
+
+    return _on(wish, site, beneath, name, python.executable, python.environ, make)
+
+
+def _on(
+    wish: KernelWish,
+    site: Site,
+    beneath: Beneath,
+    name: str,
+    python: str,
+    variables: Mapping[str, str],
+    make: Callable[[Path], None],
+) -> Outcome:
+    """A kernel on what has this Python. If that has no `ipykernel`, `make` makes a venv of the kernel on top of it for that."""
+    made = _kernel(wish, site, beneath, name)
+    if kernels.has_ipykernel(python, variables):
+        what = "the environment itself has" if beneath.environment else "the modules themselves have"
+        return _written(wish, made, _script(site, beneath, None), f"{what} `ipykernel`")
     venv = wish.folder / made.name / "venv"
     if not wish.dry_run:
         try:
-            make_on_modules(str(venv), beneath, python)
-            kernels.install_ipykernel(venv, python.environ, site.network.where_to_download)
+            make(venv)
+            kernels.install_ipykernel(venv, variables, site.network.where_to_download)
         except BaseException:
             kernels.discard(venv.parent)
             raise
-    return _written(
-        wish, dataclasses.replace(made, venv=str(venv)), _script(site, beneath, str(venv)), _packages_of(venv)
-    )
-
-
-def _packages_of(venv: Path) -> str:
-    return f"`ipykernel` is in {venv}; `%pip install PACKAGE` in a notebook adds packages there"
+    note = f"`ipykernel` is in {venv}; `%pip install PACKAGE` in a notebook adds packages there"
+    return _written(wish, dataclasses.replace(made, venv=str(venv)), _script(site, beneath, str(venv)), note)
 
 
 def _for_container(args: argparse.Namespace, wish: KernelWish) -> Outcome:
@@ -222,3 +237,35 @@ def _written(wish: KernelWish, made: Kernel, script: EnvironmentScript, note: st
     write_kernel(wish.folder, made, text)
     shown = f"Jupyter shows it as `{made.display_name}`; reload its page"
     return Outcome(text=f"installed {path}\n{note}\n\n{shown}", result=result)
+
+
+def kernels_of(args: argparse.Namespace) -> Path:
+    """The folder of kernels that the options name."""
+    return kernels_folder(absolute(args.prefix) if args.prefix else None, environ())
+
+
+def run_list(args: argparse.Namespace) -> Outcome:
+    """List them."""
+    folder = kernels_of(args)
+    kernels = installed_kernels(folder)
+    lines = columns([(kernel.name, f"{kernel.environment}  ({kernel.display_name})") for kernel in kernels])
+    return Outcome(
+        text="\n".join(lines or [f"no kernel of `provision kernel install` in {folder}"]),
+        result={
+            "folder": str(folder),
+            "kernels": [
+                {"name": one.name, "display_name": one.display_name, "environment": one.environment, "venv": one.venv}
+                for one in kernels
+            ],
+        },
+    )
+
+
+def run_remove(args: argparse.Namespace) -> Outcome:
+    """Remove it. A venv that the user made stays."""
+    refuse_kernel_name(args.kernel)
+    folder = kernels_of(args)
+    kernel = remove_kernel(folder, args.kernel)
+    kept = kernel.venv if kernel.venv and not kernel.venv.startswith(f"{folder / kernel.name}/") else None
+    text = f"removed {folder / kernel.name}" + (f"; {kept} stays" if kept else "")
+    return Outcome(text=text, result={"name": kernel.name, "folder": str(folder / kernel.name), "kept": kept})

@@ -1,1 +1,0 @@
-"""`provision kernel`: let Jupyter start notebooks in an environment, in an own venv, or in the site's container."""
