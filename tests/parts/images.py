@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,18 +24,21 @@ def site_with_image(deliver: str) -> Iterator[TinySite]:
     missing = [name for name in PROGRAMS if shutil.which(name) is None]
     if missing or not Path("/dev/fuse").exists() or os.geteuid() != 0:
         pytest.skip(f"needs root, /dev/fuse and {' '.join(missing or PROGRAMS)}")
-    mode = Path("/dev/fuse").stat().st_mode
     folder = Path(subprocess.run(["mktemp", "-d"], capture_output=True, text=True, check=True).stdout.strip())
     folder.chmod(0o755)
-    Path("/dev/fuse").chmod(0o666)
-    try:
-        site = make_site(folder / "site")
-        site.write_profile("one", site.root, f'deliver = "{deliver}"\n')
-        site.good("build", "--site", "one")
-        yield site
-    finally:
-        Path("/dev/fuse").chmod(mode)
-        shutil.rmtree(folder)
+    # The device is one for all workers: a file of tests that ends must not close it for another.
+    with Path(tempfile.gettempdir(), "provision-tests-fuse").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        mode = Path("/dev/fuse").stat().st_mode
+        Path("/dev/fuse").chmod(0o666)
+        try:
+            site = make_site(folder / "site")
+            site.write_profile("one", site.root, f'deliver = "{deliver}"\n')
+            site.good("build", "--site", "one")
+            yield site
+        finally:
+            Path("/dev/fuse").chmod(mode)
+            shutil.rmtree(folder)
 
 
 def prefix_of(site: TinySite) -> Path:
