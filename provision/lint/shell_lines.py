@@ -127,7 +127,7 @@ class ShellCommand:
 
     @property
     def ranks(self) -> str:
-        """The number of all ranks that its launcher is told to start, as it stands there; empty if it has none."""
+        """The number of ranks on all nodes, as the text behind the launcher's option; empty if there is no such option."""
         match = re.search(r"(?:^|\s)(?:-np?|--np|--n|--ntasks)(?:[ =]|(?=\d))(\S+)", self.options)
         return match[1].strip("\"'") if match else ""
 

@@ -131,12 +131,13 @@ def _compiled_rows(recipe: Recipe, wheels: Collection[str]) -> tuple[Row, ...]:
         return ()
     missing = tuple(build for build in recipe.builds if build.key not in wheels)
     keys = [f"wheels/{build.key}" for build in recipe.builds]
-    cached = f"{_and(keys)} {'were' if keys[1:] else 'was'} compiled from the same source with the same flags"
+    titles = [f"{build.title} {build.version}" for build in missing or recipe.builds]
+    cached = f"{' and '.join(keys)} {'were' if keys[1:] else 'was'} compiled from the same source with the same flags"
     return (
         Row(
             name="compile",
-            title=f"{_and([f'{build.title} {build.version}' for build in missing or recipe.builds])} from source",
-            reason=f"no wheel {_and([build.key for build in missing])} yet",
+            title=f"{' and '.join(titles)} from source",
+            reason=f"no wheel {' and '.join(build.key for build in missing)} yet",
             operations=compile_wheels(recipe, missing) if missing else (),
             receipt=recipe.builds[-1].name,
             kept="installed",
@@ -158,10 +159,6 @@ def _compiled_rows(recipe: Recipe, wheels: Collection[str]) -> tuple[Row, ...]:
             for build in recipe.builds
         ),
     )
-
-
-def _and(words: Sequence[str]) -> str:
-    return " and ".join(words)
 
 
 def compile_wheels(recipe: Recipe, builds: Sequence[Build]) -> tuple[Operation, ...]:
