@@ -152,7 +152,7 @@ def test_what_spack_says_to_a_build_is_an_error_with_a_hint(tool: Tool, tmp_path
     assert "the download failed" in done.stderr
     assert "hint:" in done.stderr
     (lock,) = tool.root.glob("envs/*/tensorflow/*/spack.lock")
-    assert json.loads(lock.read_text())["roots"][0]["spec"] == "py-horovod@0.28.1"
+    assert "py-horovod@0.28.1" in [root["spec"] for root in json.loads(lock.read_text())["roots"]]
 
 
 def test_a_stale_lock_is_refused_before_anything_is_installed(tool: Tool) -> None:
