@@ -90,6 +90,7 @@ def input_not_split(program: TrainingProgram) -> Found:
     whole = program.is_whole and script.runs and program.trains is not None
     if not together or not whole or program.modules & OVER_TORCH:
         return
+    yield from ((call, f"`DataLoader(…, sampler={name})`") for call, name in _samplers_unused(script))
     words = {*program.names, *(name for one in scripts for name in one.arguments)} - OF_TESTS
     # Horovod handed to a function may split the data there.
     handed = any(last(value) in aliases for one in scripts for call in one.calls for value in call.args)
@@ -110,6 +111,16 @@ def input_not_split(program: TrainingProgram) -> Found:
         made = [call for call in made if not given(call, "sampler") and not given(call, "batch_sampler")]
         fix = "`DataLoader(data, sampler=DistributedSampler(data), …)` of `torch.utils.data`"
     yield from [(call, fix) for call in made[:1]]
+
+
+def _samplers_unused(script: ShellScript) -> Iterator[tuple[ast.Call, str]]:
+    """The samplers of training data that no data loader gets, with their names."""
+    for call in script.calls_of("DistributedSampler"):
+        for name in (one.id for one in script.targets(call) if isinstance(one, ast.Name)):
+            uses = [node for node in script.of(ast.Name) if node.id == name and isinstance(node.ctx, ast.Load)]
+            handed = any(last(script.parents[id(node)]) != "set_epoch" for node in uses)
+            if not handed and not re.search(r"val|test|eval", name, re.IGNORECASE):
+                yield call, name
 
 
 def _for_something_else(script: ShellScript, call: ast.expr) -> bool:

@@ -13,7 +13,18 @@ from provision.lint.launch_rules import starts_several
 from provision.lint.pair_rules import one_gpu_per_task
 from provision.lint.rule import Found, Shown, error, warning
 from provision.lint.shell_lines import ShellCommand, Torchrun, base, expanded
-from provision.lint.syntax import LEAVES, ShellScript, arguments, dotted, given, is_environ, last, value_of
+from provision.lint.syntax import (
+    FUNCTIONS,
+    LEAVES,
+    ShellScript,
+    arguments,
+    dotted,
+    given,
+    is_environ,
+    last,
+    unpacks,
+    value_of,
+)
 from provision.lint.training_script import OVER_TORCH, TrainingProgram
 
 THIS_NODE = re.compile(r"(?:tcp://)?(localhost|127\.0\.\d+\.\d+)(?::\d+)?(?:\?.*)?")
@@ -306,6 +317,23 @@ def _text(script: ShellScript, node: ast.AST) -> ast.AST:
     return outer if isinstance(outer, ast.JoinedStr) else node
 
 
+def _left_on_first_gpu(script: ShellScript) -> ast.expr | None:
+    """A model that `.cuda()` or `.to("cuda")` puts on GPU 0 although DistributedDataParallel is told another one."""
+    if {"set_device", "device", "CUDA_VISIBLE_DEVICES"} & (script.names | set(script.texts)):
+        return None
+    for call in script.calls_of("DistributedDataParallel", "DDP"):
+        ids, model = given(call, "device_ids", 1), given(call, "module", 0)
+        if model is None or ids is None or not isinstance(ids, ast.List) or _is_zero(ids):
+            continue
+        made = {ast.unparse(one) for one in (model, *script.sources(model))}
+        for moved in (*script.methods("cuda"), *script.methods("to")):
+            to_first = not moved.args if last(moved) == "cuda" else value_of(given(moved, "device", 0)) == "cuda"
+            of_model = isinstance(moved.func, ast.Attribute) and ast.unparse(moved.func.value) in made
+            if to_first and not moved.keywords and (of_model or ast.unparse(moved) in made):
+                return moved
+    return None
+
+
 @error(
     "gpu-not-pinned",
     "all {0} processes of a node use GPU 0",
@@ -319,8 +347,10 @@ def all_on_first_gpu(job: JobScript, program: TrainingProgram, start: Start | No
     ranks = _processes(job, start.command) or (job.ranks_per_node if start.command.launcher else 1)
     bound = one_gpu_per_task(job) or _wrapped(start.command)
     bound = bound or re.search(r"gpu-bind|gpus-per-task|VISIBLE_DEVICES", job.text) is not None
-    node = next((node for script in program.scripts.values() if (node := _on_first_gpu(script))), None)
-    chosen = any(_on_first_gpu(script) is None and "cuda" in script.names for script in program.scripts.values())
+    scripts = program.scripts.values()
+    left = next((node for script in scripts if (node := _left_on_first_gpu(script))), None)
+    node = left or next((node for script in scripts if (node := _on_first_gpu(script))), None)
+    chosen = left is None and any(_on_first_gpu(script) is None and "cuda" in script.names for script in scripts)
     if node is not None and not chosen and (found or not bound) and min(ranks, job.gpus or ranks) > 1:
         yield start.command.line, ranks
 
@@ -398,10 +428,16 @@ def collective_on_one(program: TrainingProgram) -> Found:
             yield Shown(call, ast.unparse(call)[:100]), ast.unparse(call.func)
 
 
-def _chosen(script: ShellScript, call: ast.Call) -> tuple[bool, bool] | None:
+def _chosen(script: ShellScript, call: ast.Call, depth: int = 3) -> tuple[bool, bool] | None:
     """If only some processes make a call: whether that is only the first one, and whether it then leaves."""
     inner: ast.AST = call
     for outer in script.around(call):
+        if isinstance(outer, FUNCTIONS) and inner in outer.body:
+            calls = script.callers(outer) if depth else None
+            chosen = [_chosen(script, one, depth - 1) for one in calls or ()]
+            # The other processes may call it elsewhere.
+            of_some = [one for one in chosen if one]
+            return min(of_some) if of_some and len(of_some) == len(chosen) else None
         if isinstance(outer, ast.If | ast.IfExp | ast.While) and inner is not outer.test and script.by_rank(outer.test):
             tests = (
                 outer.test.values
@@ -425,8 +461,9 @@ def _chosen(script: ShellScript, call: ast.Call) -> tuple[bool, bool] | None:
 )
 def group_unused(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """A process group that no process uses for its training."""
-    imported = {alias.name.rpartition(".")[2] for script in program.scripts.values() for alias in script.of(ast.alias)}
-    words = program.names | imported
+    imported = [alias for script in program.scripts.values() for alias in script.of(ast.alias)]
+    # A name that is imported and not used does nothing.
+    words = program.names | {one.name.rpartition(".")[2] for one in imported if one.asname in program.names}
     shares = (
         any(SHARES.search(word) for word in words - {"distributed", "DistributedSampler"})
         or program.modules & OVER_TORCH
@@ -436,6 +473,41 @@ def group_unused(job: JobScript, program: TrainingProgram, start: Start | None) 
     several = starts_several(job, start.command) or (start.command.torchrun and program.trains)
     if several and program.trains and program.uses <= {"ddp", "`distributed`"}:
         yield (Shown(program.trains, start.command.line.text),)
+
+
+@error(
+    "no-process-group",
+    "DistributedDataParallel needs the group of all processes, but nothing makes it: each process ends with an error",
+    "`torch.distributed.init_process_group()` before it",
+)
+def no_process_group(program: TrainingProgram) -> Found:
+    """DistributedDataParallel in a program that does not call `init_process_group`."""
+    # The names of functions that make the group, of whatever package.
+    makes = any(
+        re.search(r"init\w*_?(process|dist|rpc|group|mesh)|dist\w*_init|mesh", name, re.IGNORECASE)
+        for name in program.names
+    )
+    if makes or not (program.uses_torch and program.is_whole and program.script.runs) or program.modules & OVER_TORCH:
+        return
+    for call in program.script.calls_of("DistributedDataParallel", "DDP"):
+        if program.trains and given(call, "process_group") is None and not unpacks(call):
+            yield (call,)
+            return
+
+
+@warning(
+    "gloo-on-gpus",
+    "gloo takes the gradients of GPUs through memory and TCP: neither NVLink nor InfiniBand is used",
+    '`init_process_group("nccl")`',
+)
+def gloo_on_gpus(job: JobScript, program: TrainingProgram) -> Found:
+    """Processes that train on GPUs and exchange their gradients by gloo."""
+    made = [call for script in program.scripts.values() for call in script.calls_of("init_process_group")]
+    only = made and all(value_of(given(call, "backend", 0)) == "gloo" for call in made)
+    wrapped = program.called & {"DistributedDataParallel", "DDP"}
+    on_gpus = wrapped and "cuda" in program.names | program.texts and "nccl" not in program.texts
+    for call in program.script.calls_of("init_process_group") if only and on_gpus and job.gpus else ():
+        yield (call,)
 
 
 @warning(

@@ -59,6 +59,7 @@ def test_every_rule_that_is_named_exists_and_every_rule_is_named() -> None:
         # PyTorch and mpi4py, of which the pages speak in one sentence each.
         *("torchrun-tasks", "torchrun-one-node", "master-here", "no-set-epoch"),
         *("torchrun-apart", "number-of-shell", "processes-per-gpu", "world-size", "rank-as-gpu", "collective-on-one"),
+        *("no-process-group", "gloo-on-gpus"),
         *("rank-dies", "mpi-settings", "gpu-after-mpi"),
     }
 

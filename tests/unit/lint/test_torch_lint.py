@@ -97,7 +97,8 @@ def test_right_programs_of_pytorch_and_mpi_have_no_findings() -> None:
     [
         ("    sampler.set_epoch(epoch)\n", "", "no-set-epoch"),
         ("sampler = DistributedSampler(data)", "sampler = DistributedSampler(data) if size > 1 else None", None),
-        (", sampler=sampler", "", None),
+        (", sampler=sampler", "", "input-not-split"),
+        ("loader = DataLoader(", "loader = shared(sampler, DataLoader)(", None),
         ("    if rank == 0:\n        torch.save", "    torch.save", "all-ranks-save"),
         ("    if rank == 0:\n", "    if int(os.environ['SLURM_PROCID']) == 0:\n", None),
         ('"model.pt"', 'f"model-{rank}.pt"', None),
@@ -383,7 +384,15 @@ def test_the_program_behind_torchrun_is_read() -> None:
         ("set_device(local_rank)", "set_device(rank)", None),  # not known: of two values at once
         ("set_device(local_rank)", "set_device(int(os.environ['RANK']))", "rank-as-gpu"),
         ("set_device(local_rank)", "set_device(dist.get_rank() % 4)", None),
-        ("torch.cuda.set_device(local_rank)\n", "print(f'{local_rank}')\n", None),
+        ("torch.cuda.set_device(local_rank)\n", "print(f'{local_rank}')\n", "gpu-not-pinned"),
+        ("torch.cuda.set_device(local_rank)\n", "device = torch.device(f'cuda:{local_rank}')\n", None),
+        ("Linear(4, 2).cuda()", "Linear(4, 2).cuda(local_rank)", None),
+        ('"nccl"', "'gloo'", "gloo-on-gpus"),
+        ('"nccl"', "'gloo' if rehearsal else 'nccl'", None),
+        ('dist.init_process_group("nccl")\n', "", "no-process-group"),
+        ('dist.init_process_group("nccl")\n', "torch.distributed.init_device_mesh('cuda', (8,))\n", None),
+        ('dist.init_process_group("nccl")\n', "from mine import setup\nsetup()\n", None),
+        (", sampler=sampler", ", shuffle=True", "input-not-split"),
         ("        torch.save", "        dist.barrier()\n        torch.save", "collective-on-one"),
         ("    if rank == 0:\n", "    if rank == 0 and epoch:\n        dist.all_reduce(x)\n", "collective-on-one"),
         ("    if rank == 0:\n", "    dist.barrier()\n    if rank == 0:\n", None),
@@ -403,10 +412,28 @@ def test_the_program_behind_torchrun_is_read() -> None:
 def test_what_processes_of_pytorch_do_alone_is_found(old: str, new: str, rule: str | None) -> None:
     program = replace_once(DDP, old, new)
     if rule == "ranks-alone":
-        program = replace_once(program, "from torch.nn.parallel import DistributedDataParallel\n", "")
+        # A name that is imported shares nothing, unless it is used under another one.
+        shared = program.replace("import DistributedDataParallel", "import DistributedDataParallel as D").replace(
+            "Net()", "D(Net())"
+        )
+        assert rule not in found(JOB, shared)
         shared = program.replace("        optimizer.step()", "        dist.all_reduce(x)\n        optimizer.step()")
         assert rule not in {**found(JOB, shared), **found(JOB, f"from mine import wrap\n{program}")}
     assert set(found(JOB, program)) == ({rule} if rule else set())
+
+
+BOTH = "if rank == 0:\n    keep()\nelse:\n    keep()\n"
+
+
+@pytest.mark.parametrize("called", ["if rank == 0:\n    keep()\n", "if rank == 0:\n    again()\n", "keep()\n", BOTH])
+def test_a_collective_of_a_function_that_only_the_first_process_calls_is_found(called: str) -> None:
+    functions = "def keep():\n    torch.save(1, f'{rank}')\n    dist.barrier()\ndef again():\n    keep()\n"
+    last = "dist.destroy_process_group()\n"
+    program = replace_once(DDP, last, f"{functions}{called}{last}")
+    if "again" not in called:
+        program = replace_once(program, "def again():\n    keep()\n", "")
+    assert ("collective-on-one" in found(JOB, program)) is (called not in ("keep()\n", BOTH))
+    assert "collective-on-one" not in found(JOB, program.replace(last, f"keep()\n{last}"))
 
 
 def test_one_gpu_for_all_processes_is_found_where_it_is_named() -> None:
