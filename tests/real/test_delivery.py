@@ -29,7 +29,7 @@ mounts = [line.split() for line in open("/proc/self/mountinfo")]
 kinds = [words[words.index("-") + 1] for words in mounts if words[4] == prefix]
 print(json.dumps({
     "kind": kinds[-1] if kinds else "files", "words": sys.argv[2:], "cwd": os.getcwd(), "uid": os.getuid(),
-    "space": os.readlink("/proc/self/ns/mnt"), "umask": oct(os.umask(0)),
+    "space": os.readlink("/proc/self/ns/mnt"), "delivered": os.environ.get("PROVISION_DELIVERED"), "umask": oct(os.umask(0)),
     "records": os.path.exists(prefix + "/.provision/record.json"),
     "modules": sorted(os.listdir(prefix + "/lib/%s/site-packages" % sys.argv[3])) if len(sys.argv) > 3 else None,
 }), flush=True)
@@ -47,9 +47,11 @@ def packed() -> Iterator[TinySite]:
 class Process:
     """A process of a job of another user, with the image; it lives until its input ends."""
 
-    def __init__(self, site: TinySite, user: User, *words: str, path: str | None = None, job: str = "7") -> None:
+    def __init__(
+        self, site: TinySite, user: User, *words: str, path: str | None = None, job: str = "7", **more: str
+    ) -> None:
         self.prefix = prefix_of(site)
-        environ = {"PATH": path or os.environ["PATH"], "TMPDIR": str(temporary(site)), "SLURM_JOB_ID": job}
+        environ = {"PATH": path or os.environ["PATH"], "TMPDIR": str(temporary(site)), "SLURM_JOB_ID": job, **more}
         program = self.prefix / ".provision/images/provision-deliver"
         self.running = subprocess.Popen(
             user.argv(str(program), "/usr/bin/python3", "-c", LOOK, str(self.prefix), *words),
@@ -294,7 +296,10 @@ def test_a_folder_for_temporary_files_without_the_right_to_execute_is_enough(pac
 
 
 def test_two_jobs_of_one_user_on_a_node_have_a_mount_each(packed: TinySite) -> None:
-    one, two = (Process(packed, stranger(1), job=job) for job in ("7", "8"))
+    one = Process(packed, stranger(1), job="7")
+    # The second job was submitted from a process that has the image of the first one.
+    two = Process(packed, stranger(1), job="8", PROVISION_DELIVERED=one.seen["delivered"])
+    assert two.seen["kind"] == "fuse.squashfuse_ll"
     assert one.seen["space"] != two.seen["space"]
     one.end()
     again = Process(packed, stranger(1), job="8")
@@ -306,7 +311,7 @@ def test_two_jobs_of_one_user_on_a_node_have_a_mount_each(packed: TinySite) -> N
 @pytest.mark.parametrize("damage", ["cut short", "one bit", "of another user"])
 def test_a_copy_that_is_not_the_image_is_not_mounted(packed: TinySite, damage: str) -> None:
     records = prefix_of(packed) / ".provision/images"
-    fingerprint = re.findall(r"PROVISION_DELIVERED=(\S+)", (records / "provision-deliver").read_text())[0]
+    fingerprint = re.findall(r"PROVISION_DELIVERED=(\w+)", (records / "provision-deliver").read_text())[0]
     user, content = stranger(1), bytearray((records / "environment.squashfs").read_bytes())
     content[len(content) // 2] ^= damage == "one bit"
     copy = temporary(packed) / f"provision-{user.uid}-7-{fingerprint}.1"
