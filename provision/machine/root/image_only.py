@@ -19,11 +19,16 @@ from provision.model.layout import DELIVER, IMAGES, EnvironmentId
 LINK = f"../.provision/images/{DELIVER}"
 
 
+def is_link(program: Path) -> bool:
+    """Whether a program is a link to the one that starts it in the image."""
+    with contextlib.suppress(OSError):
+        return str(program.readlink()) == LINK
+    return False
+
+
 def is_image_only(prefix: Path) -> bool:
     """Whether the files of an environment are only in its image."""
-    with contextlib.suppress(OSError):
-        return str((prefix / "bin" / "python").readlink()) == LINK
-    return False
+    return is_link(prefix / "bin" / "python")
 
 
 def described_images(store: Store, env: EnvironmentId) -> dict[str, Any]:
@@ -61,15 +66,16 @@ def drop_files(store: Store, env: EnvironmentId) -> None:
                         f"`{image['file']}` is damaged, so the files of `{env}` stay, and it is not published",
                         hint="`provision build --rebuild` builds it again, beside this one",
                     )
-            programs = [path.name for path in (prefix / "bin").iterdir() if os.access(path, os.X_OK)]
-            links = prefix / ".provision" / f".bin.{os.getpid()}.{os.urandom(3).hex()}"
-            links.mkdir()
-            for name in programs:
-                (links / name).symlink_to(LINK)
-            # A kill between these two renames breaks it: another one is built beside. After them, the next run removes the rest.
-            trash = store.set_aside(str(prefix / "bin"))
-            links.rename(prefix / "bin")
-            store.delete(trash)
+        # A kill between two of these renames breaks nothing: from the first one, `python`, the environment is its image.
+        programs = [path for path in (prefix / "bin").iterdir() if os.access(path, os.X_OK) and not is_link(path)]
+        for program in sorted(programs, key=lambda path: path.name != "python"):
+            link = prefix / ".provision" / f".{DELIVER}.link"
+            link.unlink(missing_ok=True)
+            link.symlink_to(LINK)
+            link.replace(program)
+        for path in (prefix / "bin").iterdir():
+            if not is_link(path):
+                store.remove(str(path))
         for path in prefix.iterdir():
             if path.name not in ("bin", ".provision"):
                 store.remove(str(path))

@@ -105,23 +105,28 @@ def test_another_image_with_its_own_hash_is_not_that_of_the_build(store: Store) 
     assert [one.message for one in examine(store, ENV, hashes=False).differences] == ["damaged"]
 
 
-@pytest.mark.parametrize("where", ["set_aside", "delete", "remove"])
-@pytest.mark.parametrize("after", [0, 1])
+@pytest.mark.parametrize(
+    ("kind", "where", "after"),
+    [(Path, "symlink_to", 0), (Path, "replace", 0), (Path, "symlink_to", 1), (Path, "replace", 1)]
+    + [(Store, "remove", after) for after in range(3)],
+)
 def test_a_kill_leaves_all_files_or_the_image_and_the_next_publication_finishes(
-    store: Store, monkeypatch: pytest.MonkeyPatch, where: str, after: int
+    store: Store, monkeypatch: pytest.MonkeyPatch, kind: type, where: str, after: int
 ) -> None:
-    prefix, calls, real = put(store), iter(range(100)), getattr(Store, where)
+    prefix, calls, real = put(store), iter(range(100)), getattr(kind, where)
 
-    def die(itself: Store, *arguments: object) -> object:
+    def die(itself: Path, *arguments: object) -> object:
         if next(calls) >= after:
             raise KeyboardInterrupt
         return real(itself, *arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(image_only.Store, where, die)
+        patch.setattr(kind, where, die)
         with pytest.raises(KeyboardInterrupt):
-            Publisher(store).publish(ENV)
+            image_only.drop_files(store, ENV)
+    assert (prefix / "bin/python").exists()
     assert is_whole(store)
     assert store.pointers() == {}
     Publisher(store).publish(ENV)
     assert (names(prefix), is_whole(store)) == ([".provision", "bin"], True)
+    assert not list((prefix / ".provision").glob(".*.link"))
