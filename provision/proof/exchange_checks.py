@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from provision.model.check import Check, bad, good
+from provision.model.check import Check, bad, good, skipped
 from provision.proof.reports import Run, format_peers, format_vector, list_values, to_vector
 from provision.wording import count
 
@@ -102,6 +102,8 @@ def check_mpi4py(run: Run) -> Check | None:
                 f"mpi4py sees rank {place[0]} of {place[1]}, Horovod in the same process {report}",
                 "mpi4py and Horovod are linked with different MPIs: see the check `linked MPI` of the inspection",
             )
+        if seen.get("one_thread") is True:
+            continue
         if seen.get("threads") is not True:
             return bad(
                 "mpi4py",
@@ -115,6 +117,12 @@ def check_mpi4py(run: Run) -> Check | None:
                 f"expected mpi4py's sum over {size} ranks to be {format_vector(wanted)}, {report} got "
                 f"{'no vector' if total is None else format_vector(total)}",
             )
+    if finished[0].part("mpi4py").get("one_thread") is True:
+        return skipped(
+            "mpi4py",
+            f"has Horovod's {count(size, 'rank')}; its sum was not tried, because HOROVOD_MPI_THREADS_DISABLE lets one thread "
+            "call MPI: a program can use mpi4py or Horovod, not both",
+        )
     first = sum(report.part("mpi4py").get("first") is True for report in finished)
     orders = f"imported before Horovod by {count(first, 'rank')}, after it by {size - first}"
     return good("mpi4py", f"has Horovod's {count(size, 'rank')}, its sum is exact; {orders}")

@@ -18,7 +18,9 @@ def init_horovod(report, framework):
     """Import Horovod for a framework, and join the other ranks; returns the module."""
     fields = report.fields
     report.stage("import horovod")
-    first = import_mpi4py() if comes_first(os.environ) else None
+    one_thread = os.environ.get("HOROVOD_MPI_THREADS_DISABLE", "0") not in ("", "0")
+    # Where Horovod asks MPI for one thread, mpi4py would ask for several on some ranks only.
+    first = import_mpi4py() if comes_first(os.environ) and not one_thread else None
     import horovod
 
     hvd = importlib.import_module("horovod." + framework)
@@ -29,7 +31,7 @@ def init_horovod(report, framework):
     mpi = mpi_library_version()
     if mpi:
         fields["versions"]["mpi"] = mpi
-    try_mpi4py(report, first)
+    try_mpi4py(report, first, one_thread)
     return hvd
 
 
@@ -48,8 +50,11 @@ def comes_first(environ):
     return number.isdigit() and int(number) % 2 == 1
 
 
-def try_mpi4py(report, first):
-    """Compare mpi4py's world with Horovod's: rank, size, and a sum over all ranks. `first`: the module, if it came first."""
+def try_mpi4py(report, first, one_thread):
+    """Compare mpi4py's world with Horovod's: rank, size, and a sum over all ranks, unless only one thread may call MPI.
+
+    `first`: the module, if it came first. `one_thread`: Horovod was told to ask MPI for one thread, which is its own.
+    """
     mpi = first or import_mpi4py()
     if mpi is None:
         return
@@ -58,10 +63,10 @@ def try_mpi4py(report, first):
     report.stage("mpi4py")
     world, mine = mpi.COMM_WORLD, np.arange(1, 9, dtype=np.float64)
     level = mpi.Query_thread()
-    fields = {"rank": world.Get_rank(), "size": world.Get_size(), "first": first is not None}
+    fields = {"rank": world.Get_rank(), "size": world.Get_size(), "first": first is not None, "one_thread": one_thread}
     report.fields["mpi4py"] = dict(fields, threads=level == mpi.THREAD_MULTIPLE, sum=None)
     report.fields["versions"]["mpi4py"] = sys.modules["mpi4py"].__version__
-    if level == mpi.THREAD_MULTIPLE:  # Horovod's own thread calls MPI at the same time
+    if level == mpi.THREAD_MULTIPLE and not one_thread:  # Horovod's own thread calls MPI at the same time
         total = np.zeros_like(mine)
         world.Allreduce(mine * (world.Get_rank() + 1), total, op=mpi.SUM)
         report.fields["mpi4py"]["sum"] = total.tolist()

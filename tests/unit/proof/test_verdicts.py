@@ -527,3 +527,15 @@ def test_a_process_that_reads_the_plain_files_fails_a_proof_through_the_image() 
         "delivery",
         f"1 of {len(reports)} processes read the plain files",
     )
+
+
+def test_a_sum_of_mpi4py_that_one_thread_forbids_is_skipped_and_its_place_is_not(words: Words) -> None:
+    reports = good_reports(3)
+    for rank, report in enumerate(reports):
+        report["mpi4py"] = {"rank": rank, "size": 3, "first": False, "one_thread": True, "threads": False, "sum": None}
+    verdict = judged(reports, 3)
+    (check,) = [check for check in verdict.checks if check.name == "mpi4py"]
+    assert (verdict.passed, check.skipped) == (True, True)
+    words("test", check.message)
+    reports[1]["mpi4py"]["rank"] = 0
+    assert failed_names(judged(reports, 3)) == ["mpi4py"]
