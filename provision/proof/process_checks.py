@@ -221,7 +221,7 @@ def check_gpus(run: Run) -> Check | None:
             name,
             f"expected the allreduce to run on the GPU, on {len(elsewhere)} ranks it ran on "
             f"{elsewhere[0].part('allreduce').get('device')}; the first is {elsewhere[0]}",
-            "Horovod has no kernel for GPUs: see the check `NCCL built in` of the inspection",
+            "Horovod without NCCL has no kernel for GPUs (see the check `NCCL built in` of the inspection); DDP needs `nccl`",
         )
     known = "" if sum(taken.values()) == len(finished) else " (for some of them it is not known which GPU)"
     return good(name, f"{len(finished)} ranks used a GPU each{known}")
