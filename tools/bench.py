@@ -30,6 +30,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import bench_image
@@ -140,6 +141,17 @@ def allreduce_seconds(prefix: Path) -> float:
     return float(done.stdout.split()[-1])
 
 
+def shown(rows: Sequence[tuple[str, float, float, str, float]]) -> list[dict[str, object]]:
+    """Print rows of the table as soon as they are measured; the rest takes minutes. Returns them for `--json`."""
+    figures: list[dict[str, object]] = []
+    for name, seconds, against, meaning, most in rows:
+        ratio = seconds / against
+        missed = "" if ratio <= most else "  MISSED"
+        print(f"{name:<24} {seconds:>9.3f} {against:>9.3f} {ratio:>7.2f}   {most:g} {meaning}{missed}", flush=True)
+        figures.append({"what": name, "seconds": seconds, "against": against, "ratio": ratio, "at_most": most})
+    return figures
+
+
 def main() -> int:
     """Measure, and print the table."""
     # With this setting every run would compile the whole tool again; an installed one has its bytecode.
@@ -155,19 +167,13 @@ def main() -> int:
     ]
     with tempfile.TemporaryDirectory() as folder:
         rows += explained(Path(folder), bare)
-    if not args.quick:
-        rows += builds()
-        rows += bench_math.rows()
-        spack = bench_spack.find_spack()
-        rows += bench_spack.rows(spack) if spack else []
     print(f"{'what':<24} {'seconds':>9} {'against':>9} {'ratio':>7}   at most")
-    figures = []
-    for name, seconds, against, meaning, most in rows:
-        ratio = seconds / against
-        print(
-            f"{name:<24} {seconds:>9.3f} {against:>9.3f} {ratio:>7.2f}   {most:g} {meaning}{'' if ratio <= most else '  MISSED'}"
-        )
-        figures.append({"what": name, "seconds": seconds, "against": against, "ratio": ratio, "at_most": most})
+    figures = shown(rows)
+    if not args.quick:
+        figures += shown(builds())
+        figures += shown(bench_math.rows())
+        spack = bench_spack.find_spack()
+        figures += shown(bench_spack.rows(spack)) if spack else []
     if args.json:
         Path(args.json).write_text(json.dumps(figures, indent=1) + "\n")
     return 0
