@@ -81,8 +81,8 @@ cmake_language(DEFER CALL provision_unity_build)
 """
 
 # The linker of GNU needs 7 to 10 CPU seconds for the 446,000 symbols of TensorFlow 2.21's largest library, at the end, when the
-# other core has nothing to do. An empty library of its name is as good: a shared library finds its symbols when it is loaded, which
-# the inspection tries.
+# other core has nothing to do. An empty library of its name is as good: a shared library finds its symbols when it is loaded,
+# which the inspection tries.
 QUICK_LINK = """\
 function(provision_quick_link)
   if(TARGET tensorflow)
