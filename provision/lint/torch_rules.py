@@ -317,10 +317,12 @@ def _text(script: ShellScript, node: ast.AST) -> ast.AST:
     return outer if isinstance(outer, ast.JoinedStr) else node
 
 
-def _left_on_first_gpu(script: ShellScript) -> ast.expr | None:
-    """A model that `.cuda()` or `.to("cuda")` puts on GPU 0 although DistributedDataParallel is told another one."""
-    if {"set_device", "device", "CUDA_VISIBLE_DEVICES"} & (script.names | set(script.texts)):
+def _left_on_first_gpu(program: TrainingProgram) -> ast.expr | None:
+    """The call that puts a model on GPU 0 (`.cuda()`, `.to("cuda")`), if DistributedDataParallel gets the number of another one."""
+    # A module beside the script may choose the GPU.
+    if {"set_device", "device", "CUDA_VISIBLE_DEVICES"} & (program.names | program.texts):
         return None
+    script = program.script
     for call in script.calls_of("DistributedDataParallel", "DDP"):
         ids, model = given(call, "device_ids", 1), given(call, "module", 0)
         if model is None or ids is None or not isinstance(ids, ast.List) or _is_zero(ids):
@@ -348,7 +350,7 @@ def all_on_first_gpu(job: JobScript, program: TrainingProgram, start: Start | No
     bound = one_gpu_per_task(job) or _wrapped(start.command)
     bound = bound or re.search(r"gpu-bind|gpus-per-task|VISIBLE_DEVICES", job.text) is not None
     scripts = program.scripts.values()
-    left = next((node for script in scripts if (node := _left_on_first_gpu(script))), None)
+    left = _left_on_first_gpu(program)
     node = left or next((node for script in scripts if (node := _on_first_gpu(script))), None)
     chosen = left is None and any(_on_first_gpu(script) is None and "cuda" in script.names for script in scripts)
     if node is not None and not chosen and (found or not bound) and min(ranks, job.gpus or ranks) > 1:

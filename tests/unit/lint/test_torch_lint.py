@@ -436,6 +436,16 @@ def test_a_collective_of_a_function_that_only_the_first_process_calls_is_found(c
     assert "collective-on-one" not in found(JOB, program.replace(last, f"keep()\n{last}"))
 
 
+def test_a_module_beside_the_program_may_choose_the_gpu() -> None:
+    program = replace_once(DDP, "torch.cuda.set_device(local_rank)\n", "setup(local_rank)\n")
+    beside = {"mine.py": "import torch\ndef setup(rank):\n    torch.cuda.set_device(rank)\n"}
+    script = read_script(JOB, "job.sh")
+    for modules, accused in ((None, True), (beside, False)):
+        training = read_training(f"{'from mine import setup' if modules else ''}\n{program}", "train.py", modules)
+        found_rules = {finding.rule for finding in lint_job(script, training, None, None)}
+        assert ("gpu-not-pinned" in found_rules) is accused
+
+
 def test_one_gpu_for_all_processes_is_found_where_it_is_named() -> None:
     program = DDP.replace("torch.cuda.set_device(local_rank)\n", "print(local_rank)\n")
     by_call = DDP.replace("set_device(local_rank)", "set_device(0)").replace("[local_rank]", "[0]")
