@@ -19,7 +19,7 @@ def init_horovod(report, framework):
     fields = report.fields
     report.stage("import horovod")
     one_thread = os.environ.get("HOROVOD_MPI_THREADS_DISABLE", "0") not in ("", "0")
-    # Where Horovod asks MPI for one thread, mpi4py would ask for several on some ranks only.
+    # If mpi4py came first on some ranks, these would have several threads and sum, and wait for the others for ever.
     first = import_mpi4py() if comes_first(os.environ) and not one_thread else None
     import horovod
 
@@ -53,7 +53,7 @@ def comes_first(environ):
 def try_mpi4py(report, first, one_thread):
     """Compare mpi4py's world with Horovod's: rank, size, and a sum over all ranks, unless only one thread may call MPI.
 
-    `first`: the module, if it came first. `one_thread`: Horovod was told to ask MPI for one thread, which is its own.
+    `first`: the module, if this rank imported it before Horovod. `one_thread`: only Horovod's own thread may call MPI.
     """
     mpi = first or import_mpi4py()
     if mpi is None:
