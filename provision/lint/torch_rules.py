@@ -318,7 +318,7 @@ def _text(script: ShellScript, node: ast.AST) -> ast.AST:
 
 
 def _left_on_first_gpu(program: TrainingProgram) -> ast.expr | None:
-    """The call that puts a model on GPU 0 (`.cuda()`, `.to("cuda")`), if DistributedDataParallel gets the number of another one."""
+    """The call that puts a model on GPU 0, `.cuda()` or `.to("cuda")`, if DistributedDataParallel is given another number."""
     # A module beside the script may choose the GPU.
     if {"set_device", "device", "CUDA_VISIBLE_DEVICES"} & (program.names | program.texts):
         return None
