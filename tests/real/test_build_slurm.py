@@ -413,4 +413,4 @@ def test_an_image_is_proved_on_two_nodes_and_a_horovod_job_of_a_user_runs_from_i
     size = len(ranks)
     assert size >= 2 and [rank[:2] for rank in ranks] == [[number, size] for number in range(size)], said
     assert len({rank[2] for rank in ranks}) == 2
-    assert {tuple(rank[3]) for rank in ranks} == {("fuse.squashfuse_ll",)}
+    assert {tuple(rank[3]) for rank in ranks} == {("fuse.squashfuse_ll",)}, said
