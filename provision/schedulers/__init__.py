@@ -1,14 +1,14 @@
-"""The schedulers: one module each, with the same functions, so that code that writes or follows jobs is the same for all."""
+"""The schedulers: one module each with one class, so that code that writes or follows jobs is the same for all."""
 
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Protocol, cast
 
 from provision.errors import ConfigError
 from provision.model.batch import Batch, Directive
-from provision.model.quoting import Code
+from provision.model.quoting import Code, directive
 from provision.profile.scheduler import SchedulerName
 from provision.schedulers.node_kind import QueueLimits
 from provision.schedulers.status import JobStatus, RunningJob
@@ -17,7 +17,7 @@ TITLES: dict[SchedulerName, str] = {"slurm": "Slurm", "pbs": "PBS", "cobalt": "C
 
 
 class SchedulerInterface(Protocol):
-    """What each scheduler's module provides: names to show to users, directives, argv, and parsers of the output."""
+    """What each scheduler has: names to show to users, directives, argv, and parsers of the output. Some share a default."""
 
     SUBMIT: str
     """The program that submits a script."""
@@ -33,24 +33,24 @@ class SchedulerInterface(Protocol):
     """What bash expands to the address of a job's first node, on which rank 0 runs."""
     SUBMIT_FOLDER: str
     """The variable that holds the folder from which the job was submitted."""
-    COMMENTS_BEHIND: bool
+    COMMENTS_BEHIND: bool = False
     """Whether a directive may be followed by a comment on the same line."""
-    BEFORE_SUBMITTING: str | None
+    BEFORE_SUBMITTING: str | None = None
     """What the user must do with a script before submitting it."""
     STARTS_IN_SUBMIT_FOLDER: bool
     PREFIX: str
     """The word with which directives begin."""
     BENDING: tuple[str, ...]
     """How the variables begin that replace a directive, change an answer, or describe the job in which the shell runs."""
-    STEADY: tuple[str, ...]
+    STEADY: tuple[str, ...] = ()
     """Those of them that say where the scheduler is, or who pays: they stay, the latter unless the script has that option."""
-    ARRAY: tuple[str, str] | None
+    ARRAY: tuple[str, str] | None = None
     """The variables that hold the ID of a job array and the number of the task; None if the scheduler has no arrays."""
-    ARRAY_EXAMPLE: str
+    ARRAY_EXAMPLE: str = "1-8"
     """Numbers of the tasks of an array, as an example."""
-    CAN_REQUEUE: bool
+    CAN_REQUEUE: bool = True
     """Whether a job can ask to be started again when the scheduler ends it before its time limit."""
-    REQUEUE: tuple[str, ...] | None
+    REQUEUE: tuple[str, ...] | None = None
     """The command with which a running job puts itself back into the queue, before its ID; None: users may not do that."""
 
     def output_path(self, jobs: str, name: str) -> str:
@@ -64,6 +64,7 @@ class SchedulerInterface(Protocol):
 
     def submit_argv(self, script: str) -> tuple[str, ...]:
         """The command that submits a script."""
+        return (self.SUBMIT, script)
 
     def parse_job_id(self, text: str) -> str | None:
         """The job ID in the output of the submit command."""
@@ -73,6 +74,7 @@ class SchedulerInterface(Protocol):
 
     def cancel_argv(self, *jobs: str) -> tuple[str, ...]:
         """The command that cancels jobs."""
+        return ("qdel", *jobs)
 
     def status_argv(self, job: str) -> tuple[str, ...]:
         """The command that prints the state of a job."""
@@ -88,6 +90,7 @@ class SchedulerInterface(Protocol):
 
     def parse_queued(self, text: str, name: str) -> tuple[str, ...]:
         """The IDs of the jobs with this name in that command's output."""
+        return tuple(text.split())
 
     def running_argv(self) -> tuple[str, ...]:
         """The command that lists the running jobs of all users."""
@@ -103,6 +106,15 @@ class SchedulerInterface(Protocol):
 
     def waiting(self, status: JobStatus) -> str:
         """Why a job has not started, as a phrase."""
+
+    def _lines(
+        self, options: list[tuple[str, str]], batch: Batch, quoted: Callable[[str], str] = str
+    ) -> tuple[Directive, ...]:
+        """The directives with these options and meanings, then those of the site's profile and of the user."""
+        options = options + [(o, "required by the site profile") for o in (*batch.scheduler.options, *batch.options)]
+        lines = [(quoted(option), meaning) for option, meaning in options]
+        lines += [(option, "asked for by `--extra`") for option in batch.extra]
+        return tuple(Directive(line=directive(self.PREFIX, option), meaning=meaning) for option, meaning in lines)
 
 
 # What a job sets for its own devices and files. A job that is submitted from it has others.
@@ -143,11 +155,11 @@ def restarts_here(environ: Mapping[str, str]) -> int:
 
 
 def scheduler_for(name: SchedulerName) -> SchedulerInterface:
-    """The module of this scheduler.
+    """This scheduler.
 
     Raises:
         ConfigError: the site has no scheduler.
     """
     if name == "none":
         raise ConfigError("the site has no scheduler", hint="add `--site SITE`")
-    return cast("SchedulerInterface", importlib.import_module(f"provision.schedulers.{name}"))
+    return cast("SchedulerInterface", importlib.import_module(f"provision.schedulers.{name}").scheduler)

@@ -11,32 +11,13 @@ import re
 
 from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
-from provision.model.quoting import Code, directive, plain
+from provision.model.quoting import Code, plain
 from provision.model.walltime import to_clock, to_seconds
+from provision.schedulers import SchedulerInterface
 from provision.schedulers.node_kind import QueueLimits
 from provision.schedulers.status import JobStatus, RunningJob, elapsed
 
-SUBMIT = "qsub"
-QUEUE = 'qstat -u "$USER"'
-INTERACTIVE = "qsub -I"
-JOB_ID = "COBALT_JOBID"
-HOSTS = Code("${COBALT_PARTNAME:-}")  # numbers of nodes: 340-343
-# Cray names the nodes of an XC after these numbers: nid00340.
-FIRST_NODE = Code('$(printf nid%05d "${COBALT_PARTNAME%%[,-]*}")')
-SUBMIT_FOLDER = "PWD"
-COMMENTS_BEHIND = False
-BEFORE_SUBMITTING: str | None = (
-    "Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it."
-)
-STARTS_IN_SUBMIT_FOLDER = True
-PREFIX = "#COBALT"
-BENDING = ("COBALT_JOB", "COBALT_PART", "COBALT_NODE", "ALPS_", "PMI_")
-STEADY: tuple[str, ...] = ()
 OF_JOB = "-$jobid"
-ARRAY: tuple[str, str] | None = None
-ARRAY_EXAMPLE = ""
-CAN_REQUEUE = False
-REQUEUE: tuple[str, ...] | None = None
 
 STATES = {
     "queued": "PENDING",
@@ -58,138 +39,133 @@ REASONS = {
 }
 
 
-def output_path(jobs: str, name: str) -> str:
-    """The prefix of a job's output files, to which Cobalt appends `.output`, `.error` and `.cobaltlog`.
-
-    Cobalt replaces `$jobid` (qsub(1), `-O`). Without that, the output of all jobs with one name goes to one file.
-    """
-    return f"{jobs}/{name}{OF_JOB}"
-
-
-def directives(batch: Batch) -> tuple[Directive, ...]:
-    """The `#COBALT` lines of a job. All attributes go in one `--attrs`: qsub refuses a second one.
-
-    A path with characters that need quotes is refused: Cobalt splits the line at white space, and reads no quotes.
-    """
-    attributes = [*([batch.constraint] if batch.constraint else [])]
-    if batch.filesystems:
-        attributes.append(f"filesystems={','.join(batch.filesystems)}")
-    options: list[tuple[str, str]] = [
-        (f"--jobname {batch.name}", "the job's name in the queue"),
-        (
-            f"-O {plain(batch.output.removesuffix(OF_JOB))}{OF_JOB}",
-            "prefix of the .output, .error and .cobaltlog files",
-        ),
-        (f"-n {batch.nodes}", "number of nodes"),
-        (f"-t {to_clock(to_seconds(batch.time))}", "time limit, after which the scheduler ends the job"),
-    ]
-    if batch.partition:
-        options.append((f"-q {batch.partition}", "the queue"))
-    if batch.account:
-        options.append((f"-A {batch.account}", "the account to charge"))
-    if attributes:
-        options.append((f"--attrs {':'.join(attributes)}", "the kind of node, and the file systems that the job needs"))
-    if batch.mail:
-        options.append((f"--notify {batch.mail}", "who gets messages about the start and the end"))
-    options += [(option, "required by the site profile") for option in (*batch.scheduler.options, *batch.options)]
-    options += [(option, "asked for by `--extra`") for option in batch.extra]
-    return tuple(Directive(line=directive(PREFIX, option), meaning=meaning) for option, meaning in options)
-
-
-def is_array(text: str) -> bool:
-    """Always false: Cobalt has no arrays."""
-    return False
-
-
-def submit_argv(script: str) -> tuple[str, ...]:
-    """The command that submits a job script and prints the job's ID."""
-    return ("qsub", script)
-
-
-def parse_job_id(text: str) -> str | None:
-    """The job ID in the output of `qsub`: a number alone on a line, after messages about attributes."""
-    match = re.search(r"^(\d+)$", text.strip(), re.MULTILINE)
-    return match[1] if match else None
-
-
-def is_job_id(text: str) -> bool:
-    """Whether this text has the form of a job ID."""
-    return whole_number(text) is not None
-
-
-def cancel_argv(*jobs: str) -> tuple[str, ...]:
-    """The command that cancels jobs."""
-    return ("qdel", *jobs)
-
-
-def status_argv(job: str) -> tuple[str, ...]:
-    """The command that prints the state of a job; Cobalt does not know a job that has ended."""
-    return ("qstat", "-l", "-f", job)
-
-
-def parse_status(text: str) -> JobStatus | None:
-    """The status in the output of `qstat -lf`; None if Cobalt does not know the job."""
-    fields = dict(_field(line) for line in text.splitlines() if ":" in line)
-    if "JobID" not in fields or "State" not in fields:
-        return None
-    state = fields["State"]
-    return JobStatus(
-        job=fields["JobID"],
-        state=STATES.get(state, state.upper()),
-        reason=state if state in REASONS else "None",
-        time_limit=fields.get("WallTime", ""),
-        run_time=fields.get("RunTime", ""),
-        nodes=fields.get("Location", "").replace("None", ""),
+class _Cobalt(SchedulerInterface):
+    SUBMIT = "qsub"
+    QUEUE = 'qstat -u "$USER"'
+    INTERACTIVE = "qsub -I"
+    JOB_ID = "COBALT_JOBID"
+    HOSTS = Code("${COBALT_PARTNAME:-}")  # numbers of nodes: 340-343
+    # Cray names the nodes of an XC after these numbers: nid00340.
+    FIRST_NODE = Code('$(printf nid%05d "${COBALT_PARTNAME%%[,-]*}")')
+    SUBMIT_FOLDER = "PWD"
+    BEFORE_SUBMITTING = (
+        "Make it executable (`chmod +x`), and leave it in place until the job ends: Cobalt does not copy it."
     )
+    STARTS_IN_SUBMIT_FOLDER = True
+    PREFIX = "#COBALT"
+    BENDING = ("COBALT_JOB", "COBALT_PART", "COBALT_NODE", "ALPS_", "PMI_")
+    ARRAY_EXAMPLE = ""
+    CAN_REQUEUE = False
+
+    def output_path(self, jobs: str, name: str) -> str:
+        """The prefix of a job's output files, to which Cobalt appends `.output`, `.error` and `.cobaltlog`.
+
+        Cobalt replaces `$jobid` (qsub(1), `-O`). Without that, the output of all jobs with one name goes to one file.
+        """
+        return f"{jobs}/{name}{OF_JOB}"
+
+    def directives(self, batch: Batch) -> tuple[Directive, ...]:
+        """The `#COBALT` lines of a job. All attributes go in one `--attrs`: qsub refuses a second one.
+
+        A path with characters that need quotes is refused: Cobalt splits the line at white space, and reads no quotes.
+        """
+        attributes = [*([batch.constraint] if batch.constraint else [])]
+        if batch.filesystems:
+            attributes.append(f"filesystems={','.join(batch.filesystems)}")
+        options: list[tuple[str, str]] = [
+            (f"--jobname {batch.name}", "the job's name in the queue"),
+            (
+                f"-O {plain(batch.output.removesuffix(OF_JOB))}{OF_JOB}",
+                "prefix of the .output, .error and .cobaltlog files",
+            ),
+            (f"-n {batch.nodes}", "number of nodes"),
+            (f"-t {to_clock(to_seconds(batch.time))}", "time limit, after which the scheduler ends the job"),
+        ]
+        if batch.partition:
+            options.append((f"-q {batch.partition}", "the queue"))
+        if batch.account:
+            options.append((f"-A {batch.account}", "the account to charge"))
+        if attributes:
+            options.append(
+                (f"--attrs {':'.join(attributes)}", "the kind of node, and the file systems that the job needs")
+            )
+        if batch.mail:
+            options.append((f"--notify {batch.mail}", "who gets messages about the start and the end"))
+        return self._lines(options, batch)
+
+    def is_array(self, text: str) -> bool:
+        """Always false: Cobalt has no arrays."""
+        return False
+
+    def parse_job_id(self, text: str) -> str | None:
+        """The job ID in the output of `qsub`: a number alone on a line, after messages about attributes."""
+        match = re.search(r"^(\d+)$", text.strip(), re.MULTILINE)
+        return match[1] if match else None
+
+    def is_job_id(self, text: str) -> bool:
+        return whole_number(text) is not None
+
+    def status_argv(self, job: str) -> tuple[str, ...]:
+        """The command that prints the state of a job; Cobalt does not know a job that has ended."""
+        return ("qstat", "-l", "-f", job)
+
+    def parse_status(self, text: str) -> JobStatus | None:
+        """The status in the output of `qstat -lf`; None if Cobalt does not know the job."""
+        fields = dict(_field(line) for line in text.splitlines() if ":" in line)
+        if "JobID" not in fields or "State" not in fields:
+            return None
+        state = fields["State"]
+        return JobStatus(
+            job=fields["JobID"],
+            state=STATES.get(state, state.upper()),
+            reason=state if state in REASONS else "None",
+            time_limit=fields.get("WallTime", ""),
+            run_time=fields.get("RunTime", ""),
+            nodes=fields.get("Location", "").replace("None", ""),
+        )
+
+    def is_unknown(self, complaint: str) -> bool:
+        """Whether the error of the status command means that the scheduler does not know the job, or no longer."""
+        return not complaint.strip()
+
+    def queued_argv(self, name: str) -> tuple[str, ...]:
+        """The command that lists the jobs with their names."""
+        return ("qstat", "--header=JobID:JobName")
+
+    def parse_queued(self, text: str, name: str) -> tuple[str, ...]:
+        """The IDs of the jobs with this name."""
+        rows = [line.split() for line in text.splitlines()]
+        return tuple(row[0] for row in rows if len(row) == 2 and self.is_job_id(row[0]) and row[1] == name)
+
+    def running_argv(self) -> tuple[str, ...]:
+        """The command that lists all jobs with their users, states and run times."""
+        return ("qstat", "--header=JobID:User:State:RunTime")
+
+    def parse_running(self, text: str) -> tuple[RunningJob, ...]:
+        """The jobs in that command's output that do not wait."""
+        rows = [line.split() for line in text.splitlines()]
+        return tuple(
+            RunningJob(job=row[0], user=row[1], seconds=elapsed(row[3]))
+            for row in rows
+            if len(row) == 4 and self.is_job_id(row[0]) and STATES.get(row[2], "RUNNING") != "PENDING"
+        )
+
+    def queues_argv(self) -> tuple[str, ...]:
+        """The command that lists the queues."""
+        return ("qstat", "-Q")
+
+    def parse_queues(self, text: str) -> tuple[QueueLimits, ...]:
+        """Always empty: we found no description of the format of `qstat -Q`."""
+        return ()
+
+    def waiting(self, status: JobStatus) -> str:
+        return REASONS.get(status.reason, "")
+
+
+scheduler = _Cobalt()
 
 
 def _field(line: str) -> tuple[str, str]:
     """The name and the value of a line of `qstat -lf`."""
     name, _, value = line.partition(":")
     return name.strip(), value.strip()
-
-
-def is_unknown(complaint: str) -> bool:
-    """Whether the error of the status command means that the scheduler does not know the job, or no longer."""
-    return not complaint.strip()
-
-
-def queued_argv(name: str) -> tuple[str, ...]:
-    """The command that lists the jobs with their names."""
-    return ("qstat", "--header=JobID:JobName")
-
-
-def parse_queued(text: str, name: str) -> tuple[str, ...]:
-    """The IDs of the jobs with this name."""
-    rows = [line.split() for line in text.splitlines()]
-    return tuple(row[0] for row in rows if len(row) == 2 and is_job_id(row[0]) and row[1] == name)
-
-
-def running_argv() -> tuple[str, ...]:
-    """The command that lists all jobs with their users, states and run times."""
-    return ("qstat", "--header=JobID:User:State:RunTime")
-
-
-def parse_running(text: str) -> tuple[RunningJob, ...]:
-    """The jobs in that command's output that do not wait."""
-    rows = [line.split() for line in text.splitlines()]
-    return tuple(
-        RunningJob(job=row[0], user=row[1], seconds=elapsed(row[3]))
-        for row in rows
-        if len(row) == 4 and is_job_id(row[0]) and STATES.get(row[2], "RUNNING") != "PENDING"
-    )
-
-
-def queues_argv() -> tuple[str, ...]:
-    """The command that lists the queues."""
-    return ("qstat", "-Q")
-
-
-def parse_queues(text: str) -> tuple[QueueLimits, ...]:
-    """Always empty: we found no description of the format of `qstat -Q`."""
-    return ()
-
-
-def waiting(status: JobStatus) -> str:
-    """Why a job has not started, as a phrase."""
-    return REASONS.get(status.reason, "")

@@ -7,41 +7,13 @@ from dataclasses import replace
 
 from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
-from provision.model.quoting import Code, directive
+from provision.model.quoting import Code
 from provision.model.walltime import to_seconds
 from provision.profile.patterns import TIME
+from provision.schedulers import SchedulerInterface
 from provision.schedulers.node_kind import NodeKind, QueueLimits
 from provision.schedulers.status import JobStatus, RunningJob, elapsed, status_of_array
 
-SUBMIT = "sbatch"
-QUEUE = "squeue --me"
-INTERACTIVE = "salloc"
-JOB_ID = "SLURM_JOB_ID"
-HOSTS = Code("${SLURM_JOB_NODELIST:-}")
-# The address with which Slurm itself reaches the node; its name need not be one that the network knows (slurm.conf(5), NodeAddr).
-FIRST_NODE = Code(
-    '$(scontrol show node "$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)" |\n'
-    "  sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p')"
-)
-SUBMIT_FOLDER = "SLURM_SUBMIT_DIR"
-COMMENTS_BEHIND = True
-BEFORE_SUBMITTING: str | None = None
-STARTS_IN_SUBMIT_FOLDER = True
-PREFIX = "#SBATCH"
-# Options of sbatch and srun, variables of an outer job, filters of squeue and sinfo, and what connects ranks of an outer step.
-BENDING = (
-    *("SBATCH_", "SLURM_", "SLURMD_", "SRUN_", "SALLOC_", "SQUEUE_", "SINFO_", "SCONTROL_", "SACCT_"),
-    *("PMI_", "PMI2_", "PMIX_", "OMPI_COMM_WORLD_"),
-)
-# A site's modules set SLURM_MPI_TYPE as the default of `srun --mpi=`.
-STEADY = (
-    *("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_ROOT", "SLURM_HOME", "SLURM_MPI_TYPE"),
-    *("SBATCH_ACCOUNT", "SBATCH_RESERVATION", "SBATCH_WCKEY"),
-)
-ARRAY: tuple[str, str] | None = ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID")
-ARRAY_EXAMPLE = "1-8"
-CAN_REQUEUE = True
-REQUEUE: tuple[str, ...] | None = ("scontrol", "requeue")
 TASKS = re.compile(r"[0-9]{1,7}(-[0-9]{1,7}(:[1-9][0-9]{0,6})?)?")
 
 # Why a job waits: explanations of Slurm's reasons that not every user knows.
@@ -62,46 +34,186 @@ REASONS = {
 }
 
 
-def output_path(jobs: str, name: str) -> str:
-    """The path of a job's output file: sbatch replaces `%j` with the job's ID."""
-    return f"{jobs}/{name}-%j.out"
+class _Slurm(SchedulerInterface):
+    SUBMIT = "sbatch"
+    QUEUE = "squeue --me"
+    INTERACTIVE = "salloc"
+    JOB_ID = "SLURM_JOB_ID"
+    HOSTS = Code("${SLURM_JOB_NODELIST:-}")
+    # The address with which Slurm itself reaches the node (slurm.conf(5), NodeAddr): the network need not know its name.
+    FIRST_NODE = Code(
+        '$(scontrol show node "$(scontrol show hostnames "$SLURM_JOB_NODELIST" | sed -n 1p)" |\n'
+        "  sed -n 's/.*NodeAddr=\\([^ ]*\\).*/\\1/p')"
+    )
+    SUBMIT_FOLDER = "SLURM_SUBMIT_DIR"
+    COMMENTS_BEHIND = True
+    STARTS_IN_SUBMIT_FOLDER = True
+    PREFIX = "#SBATCH"
+    # Options of sbatch and srun, variables of an outer job, filters of squeue and sinfo, what connects ranks of an outer step.
+    BENDING = (
+        *("SBATCH_", "SLURM_", "SLURMD_", "SRUN_", "SALLOC_", "SQUEUE_", "SINFO_", "SCONTROL_", "SACCT_"),
+        *("PMI_", "PMI2_", "PMIX_", "OMPI_COMM_WORLD_"),
+    )
+    # A site's modules set SLURM_MPI_TYPE as the default of `srun --mpi=`.
+    STEADY = (
+        *("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_ROOT", "SLURM_HOME", "SLURM_MPI_TYPE"),
+        *("SBATCH_ACCOUNT", "SBATCH_RESERVATION", "SBATCH_WCKEY"),
+    )
+    ARRAY = ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID")
+    REQUEUE = ("scontrol", "requeue")
+
+    def output_path(self, jobs: str, name: str) -> str:
+        """The path of a job's output file: sbatch replaces `%j` with the job's ID."""
+        return f"{jobs}/{name}-%j.out"
+
+    def directives(self, batch: Batch) -> tuple[Directive, ...]:
+        """The `#SBATCH` lines of a job."""
+        output, which = batch.output, "%j: the job ID"
+        if batch.array:
+            output, which = output.replace("%j", "%A_%a"), "%A: the job ID, %a: the task"
+        options: list[tuple[str, str]] = [
+            (f"--job-name={batch.name}", "the job's name in the queue"),
+            (f"--output={output}", f"the output file ({which})"),
+            (f"--nodes={batch.nodes}", "number of nodes"),
+            (f"--ntasks-per-node={batch.ranks_per_node}", "processes (ranks) on each node"),
+            (f"--time={batch.time}", "time limit, after which the scheduler ends the job"),
+        ]
+        if batch.exclusive:
+            options.append(("--exclusive", "whole nodes"))
+        if batch.cpus_per_rank:
+            options.append((f"--cpus-per-task={batch.cpus_per_rank}", "CPUs for each process"))
+        for key, value, meaning in (
+            ("partition", batch.partition, "the queue"),
+            ("constraint", batch.constraint, "the kind of node"),
+            ("account", batch.account, "the account to charge"),
+            ("qos", batch.qos, "the quality of service: its limits and its priority"),
+            ("licenses", ",".join(batch.filesystems), "the file systems that the job needs"),
+        ):
+            if value:
+                options.append((f"--{key}={value}", meaning))
+        options += _gpus(batch)
+        if batch.memory and batch.scheduler.memory == "per-cpu":
+            options.append((f"--mem-per-cpu={batch.memory}", "memory for each CPU"))
+        elif batch.node_memory and batch.scheduler.memory == "per-node":
+            options.append((f"--mem={batch.node_memory}", f"memory on each node: {batch.memory} for each CPU"))
+        options += _wishes(batch)
+        return self._lines(options, batch, quoted)
+
+    def is_array(self, text: str) -> bool:
+        """Whether this text names the tasks of an array: `1-8`, `1,2,4`, `0-30:10`, with `%2` for two at a time."""
+        numbers, percent, most = text.partition("%")
+        parts = numbers.split(",")
+        rising = all(
+            int(part.partition("-")[0]) <= int(re.split("[-:]", part)[1])
+            for part in parts
+            if TASKS.fullmatch(part) and "-" in part
+        )
+        return all(TASKS.fullmatch(part) for part in parts) and rising and (not percent or bool(whole_number(most)))
+
+    def submit_argv(self, script: str) -> tuple[str, ...]:
+        """The command that submits a job script and prints only the job's ID."""
+        return ("sbatch", "--parsable", script)
+
+    def parse_job_id(self, text: str) -> str | None:
+        """The job ID in the output of `sbatch`, or of a site's program in its place, which may print more and drop `--parsable`.
+
+        sbatch prints `123`, or `Submitted batch job 123`; of another cluster `123;NAME` and `… on cluster NAME`: here `123@NAME`.
+        """
+        spoken = re.findall(r"Submitted batch job (\d+)(?: on cluster (\S+))?", text)
+        found = spoken or re.findall(r"^[ \t]*(\d+)(?:;(\S+))?[ \t\r]*$", text, re.MULTILINE)
+        return "@".join(part for part in found[-1] if part) if found else None
+
+    def is_job_id(self, text: str) -> bool:
+        """Whether this text is like a job ID: `123`, `123_4` of an array, `123+1` of a heterogeneous job, `123@cluster`."""
+        return re.fullmatch(r"[0-9]{1,18}([_+][0-9]{1,18})?(@[A-Za-z0-9][\w.-]*)?", text) is not None
+
+    def cancel_argv(self, *jobs: str) -> tuple[str, ...]:
+        clusters = dict.fromkeys(job.partition("@")[2] for job in jobs if "@" in job)
+        return ("scancel", *(f"--clusters={cluster}" for cluster in clusters), *(job.partition("@")[0] for job in jobs))
+
+    def status_argv(self, job: str) -> tuple[str, ...]:
+        """The command that prints the state of a job, without accounting.
+
+        Slurm knows an ended job for `MinJobAge` (300 s by default). In a federation, a job that started on another cluster than
+        the one that took it is REVOKED where it was submitted.
+        """
+        number, _, cluster = job.partition("@")
+        where = f"--clusters={cluster}" if cluster else "--federation"
+        return ("scontrol", where, "show", "job", "--oneliner", number)
+
+    def parse_status(self, text: str) -> JobStatus | None:
+        """The status in the output of `scontrol show job --oneliner`.
+
+        It has a line for each task of an array, and for each component of a heterogeneous job, in any order. None if Slurm does
+        not know the job.
+        """
+        tasks = [(fields, status) for fields, status in map(_parse_line, text.splitlines()) if status is not None]
+        if len(tasks) < 2:
+            return tasks[0][1] if tasks else None
+        if "HetJobId" in tasks[0][0]:
+            # The script runs in the first component, whose output it is.
+            parts = [status for _, status in sorted(tasks, key=lambda task: task[0].get("HetJobOffset", ""))]
+            worst = next((part for part in parts if part.ended and part.state != "COMPLETED"), parts[0])
+            return replace(
+                parts[0], state=worst.state, exit_code=worst.exit_code, nodes=",".join(p.nodes for p in parts)
+            )
+        return status_of_array(tasks[0][0].get("ArrayJobId", tasks[0][1].job), [status for _, status in tasks])
+
+    def is_unknown(self, complaint: str) -> bool:
+        """Whether the error of the status command means that the scheduler does not know the job, or no longer."""
+        return "Invalid job id" in complaint
+
+    def queued_argv(self, name: str) -> tuple[str, ...]:
+        """The command that lists the user's jobs with this name, waiting or running."""
+        return ("squeue", "--me", "--federation", "--noheader", "--format=%i", f"--name={name}")
+
+    def running_argv(self) -> tuple[str, ...]:
+        """The command that lists the running jobs of all users with the time that each has run (squeue(1): `%M`)."""
+        states = "RUNNING,COMPLETING,SUSPENDED,STOPPED,SIGNALING,STAGE_OUT"
+        return ("squeue", "--all", "--noheader", f"--states={states}", "--format=%A|%u|%M")
+
+    def parse_running(self, text: str) -> tuple[RunningJob, ...]:
+        rows = [line.strip().split("|") for line in text.splitlines()]
+        return tuple(
+            RunningJob(job=row[0], user=row[1], seconds=elapsed(row[2])) for row in rows if len(row) == 3 and row[0]
+        )
+
+    def queues_argv(self) -> tuple[str, ...]:
+        """The command that describes the partitions, also those that Slurm hides from people who may not use them."""
+        return ("scontrol", "--all", "--oneliner", "show", "partition")
+
+    def parse_queues(self, text: str) -> tuple[QueueLimits, ...]:
+        """The partitions with their limits."""
+        found = []
+        for line in text.splitlines():
+            fields: dict[str, str] = dict(re.findall(r"(?:^|\s)([A-Za-z]+)=(\S*)", line))
+
+            def named(key: str, fields: dict[str, str] = fields) -> tuple[str, ...]:
+                value = fields.get(key, "ALL")
+                return () if value in ("ALL", "N/A", "") else tuple(value.split(","))
+
+            if "PartitionName" in fields:
+                found.append(
+                    QueueLimits(
+                        name=fields["PartitionName"],
+                        default=fields.get("Default") == "YES",
+                        opens=fields.get("State", "UP") == "UP",
+                        time_s=_limit_s(fields.get("MaxTime", "")),
+                        least_nodes=whole_number(fields.get("MinNodes", "")) or 0,
+                        most_nodes=whole_number(fields.get("MaxNodes", "")),
+                        qos=named("AllowQos"),
+                        accounts=named("AllowAccounts"),
+                    )
+                )
+        return tuple(found)
+
+    def waiting(self, status: JobStatus) -> str:
+        """Why a job has not started: Slurm's reason, explained if we know it."""
+        meaning = REASONS.get(status.reason.split(",")[0])
+        return f"{status.reason}: {meaning}" if meaning else "" if status.reason == "None" else status.reason
 
 
-def directives(batch: Batch) -> tuple[Directive, ...]:
-    """The `#SBATCH` lines of a job."""
-    output, which = batch.output, "%j: the job ID"
-    if batch.array:
-        output, which = output.replace("%j", "%A_%a"), "%A: the job ID, %a: the task"
-    options: list[tuple[str, str]] = [
-        (f"--job-name={batch.name}", "the job's name in the queue"),
-        (f"--output={output}", f"the output file ({which})"),
-        (f"--nodes={batch.nodes}", "number of nodes"),
-        (f"--ntasks-per-node={batch.ranks_per_node}", "processes (ranks) on each node"),
-        (f"--time={batch.time}", "time limit, after which the scheduler ends the job"),
-    ]
-    if batch.exclusive:
-        options.append(("--exclusive", "whole nodes"))
-    if batch.cpus_per_rank:
-        options.append((f"--cpus-per-task={batch.cpus_per_rank}", "CPUs for each process"))
-    for key, value, meaning in (
-        ("partition", batch.partition, "the queue"),
-        ("constraint", batch.constraint, "the kind of node"),
-        ("account", batch.account, "the account to charge"),
-        ("qos", batch.qos, "the quality of service: its limits and its priority"),
-        ("licenses", ",".join(batch.filesystems), "the file systems that the job needs"),
-    ):
-        if value:
-            options.append((f"--{key}={value}", meaning))
-    options += _gpus(batch)
-    if batch.memory and batch.scheduler.memory == "per-cpu":
-        options.append((f"--mem-per-cpu={batch.memory}", "memory for each CPU"))
-    elif batch.node_memory and batch.scheduler.memory == "per-node":
-        options.append((f"--mem={batch.node_memory}", f"memory on each node: {batch.memory} for each CPU"))
-    options += _wishes(batch)
-    options += [(option, "required by the site profile") for option in (*batch.scheduler.options, *batch.options)]
-    lines = [(quoted(option), meaning) for option, meaning in options]
-    lines += [(option, "asked for by `--extra`") for option in batch.extra]
-    return tuple(Directive(line=directive(PREFIX, option), meaning=meaning) for option, meaning in lines)
+scheduler = _Slurm()
 
 
 def _wishes(batch: Batch) -> list[tuple[str, str]]:
@@ -123,18 +235,6 @@ def _wishes(batch: Batch) -> list[tuple[str, str]]:
     if batch.mail:
         options += [(f"--mail-user={batch.mail}", "who gets messages"), ("--mail-type=END,FAIL", "about what")]
     return options
-
-
-def is_array(text: str) -> bool:
-    """Whether this text names the tasks of an array: `1-8`, `1,2,4`, `0-30:10`, with `%2` for two at a time."""
-    numbers, percent, most = text.partition("%")
-    parts = numbers.split(",")
-    rising = all(
-        int(part.partition("-")[0]) <= int(re.split("[-:]", part)[1])
-        for part in parts
-        if TASKS.fullmatch(part) and "-" in part
-    )
-    return all(TASKS.fullmatch(part) for part in parts) and rising and (not percent or bool(whole_number(most)))
 
 
 def _gpus(batch: Batch) -> list[tuple[str, str]]:
@@ -169,60 +269,6 @@ def quoted(option: str) -> str:
     return f'{key}{separator}"{escaped}"'
 
 
-def submit_argv(script: str) -> tuple[str, ...]:
-    """The command that submits a job script and prints only the job's ID."""
-    return ("sbatch", "--parsable", script)
-
-
-def parse_job_id(text: str) -> str | None:
-    """The job ID in the output of `sbatch`, or of a site's program in its place, which may print more and drop `--parsable`.
-
-    sbatch prints `123`, or `Submitted batch job 123`; of another cluster `123;NAME` and `… on cluster NAME`: here `123@NAME`.
-    """
-    spoken = re.findall(r"Submitted batch job (\d+)(?: on cluster (\S+))?", text)
-    found = spoken or re.findall(r"^[ \t]*(\d+)(?:;(\S+))?[ \t\r]*$", text, re.MULTILINE)
-    return "@".join(part for part in found[-1] if part) if found else None
-
-
-def is_job_id(text: str) -> bool:
-    """Whether this text has the form of a job ID: `123`, `123_4` of an array, `123+1` of a heterogeneous job, `123@cluster`."""
-    return re.fullmatch(r"[0-9]{1,18}([_+][0-9]{1,18})?(@[A-Za-z0-9][\w.-]*)?", text) is not None
-
-
-def cancel_argv(*jobs: str) -> tuple[str, ...]:
-    """The command that cancels jobs."""
-    clusters = dict.fromkeys(job.partition("@")[2] for job in jobs if "@" in job)
-    return ("scancel", *(f"--clusters={cluster}" for cluster in clusters), *(job.partition("@")[0] for job in jobs))
-
-
-def status_argv(job: str) -> tuple[str, ...]:
-    """The command that prints the state of a job, without accounting.
-
-    Slurm knows an ended job for `MinJobAge` (300 s by default). In a federation, a job that started on another cluster than the
-    one that took it is REVOKED where it was submitted.
-    """
-    number, _, cluster = job.partition("@")
-    where = f"--clusters={cluster}" if cluster else "--federation"
-    return ("scontrol", where, "show", "job", "--oneliner", number)
-
-
-def parse_status(text: str) -> JobStatus | None:
-    """The status in the output of `scontrol show job --oneliner`.
-
-    It has a line for each task of an array, and for each component of a heterogeneous job, in any order. None if Slurm does
-    not know the job.
-    """
-    tasks = [(fields, status) for fields, status in map(_parse_line, text.splitlines()) if status is not None]
-    if len(tasks) < 2:
-        return tasks[0][1] if tasks else None
-    if "HetJobId" in tasks[0][0]:
-        # The script runs in the first component, whose output it is.
-        parts = [status for _, status in sorted(tasks, key=lambda task: task[0].get("HetJobOffset", ""))]
-        worst = next((part for part in parts if part.ended and part.state != "COMPLETED"), parts[0])
-        return replace(parts[0], state=worst.state, exit_code=worst.exit_code, nodes=",".join(p.nodes for p in parts))
-    return status_of_array(tasks[0][0].get("ArrayJobId", tasks[0][1].job), [status for _, status in tasks])
-
-
 def _parse_line(text: str) -> tuple[dict[str, str], JobStatus | None]:
     """The fields of a line, and the status of its job or task."""
     fields: dict[str, str] = {}
@@ -247,11 +293,6 @@ def _parse_line(text: str) -> tuple[dict[str, str], JobStatus | None]:
     )
 
 
-def is_unknown(complaint: str) -> bool:
-    """Whether the error of the status command means that the scheduler does not know the job, or no longer."""
-    return "Invalid job id" in complaint
-
-
 def mpi_types_argv() -> tuple[str, ...]:
     """The command that lists the values that `srun --mpi=` accepts."""
     return ("srun", "--mpi=list")
@@ -263,61 +304,6 @@ def parse_mpi_types(text: str) -> tuple[str, ...]:
     for versions in re.findall(r"versions available: (.*)", text):
         kinds += versions.replace(",", " ").split()
     return tuple(kind for kind in kinds if kind != "none")
-
-
-def queued_argv(name: str) -> tuple[str, ...]:
-    """The command that lists the user's jobs with this name, waiting or running."""
-    return ("squeue", "--me", "--federation", "--noheader", "--format=%i", f"--name={name}")
-
-
-def parse_queued(text: str, name: str) -> tuple[str, ...]:
-    """The IDs of the jobs with this name."""
-    return tuple(text.split())
-
-
-def running_argv() -> tuple[str, ...]:
-    """The command that lists the running jobs of all users with the time that each has run (squeue(1): `%M`)."""
-    states = "RUNNING,COMPLETING,SUSPENDED,STOPPED,SIGNALING,STAGE_OUT"
-    return ("squeue", "--all", "--noheader", f"--states={states}", "--format=%A|%u|%M")
-
-
-def parse_running(text: str) -> tuple[RunningJob, ...]:
-    """The jobs in that command's output."""
-    rows = [line.strip().split("|") for line in text.splitlines()]
-    return tuple(
-        RunningJob(job=row[0], user=row[1], seconds=elapsed(row[2])) for row in rows if len(row) == 3 and row[0]
-    )
-
-
-def queues_argv() -> tuple[str, ...]:
-    """The command that describes the partitions, also those that Slurm hides from people who may not use them."""
-    return ("scontrol", "--all", "--oneliner", "show", "partition")
-
-
-def parse_queues(text: str) -> tuple[QueueLimits, ...]:
-    """The partitions with their limits."""
-    found = []
-    for line in text.splitlines():
-        fields: dict[str, str] = dict(re.findall(r"(?:^|\s)([A-Za-z]+)=(\S*)", line))
-
-        def named(key: str, fields: dict[str, str] = fields) -> tuple[str, ...]:
-            value = fields.get(key, "ALL")
-            return () if value in ("ALL", "N/A", "") else tuple(value.split(","))
-
-        if "PartitionName" in fields:
-            found.append(
-                QueueLimits(
-                    name=fields["PartitionName"],
-                    default=fields.get("Default") == "YES",
-                    opens=fields.get("State", "UP") == "UP",
-                    time_s=_limit_s(fields.get("MaxTime", "")),
-                    least_nodes=whole_number(fields.get("MinNodes", "")) or 0,
-                    most_nodes=whole_number(fields.get("MaxNodes", "")),
-                    qos=named("AllowQos"),
-                    accounts=named("AllowAccounts"),
-                )
-            )
-    return tuple(found)
 
 
 def _limit_s(text: str) -> int | None:
@@ -388,9 +374,3 @@ def parse_node_kinds(text: str) -> tuple[NodeKind, ...]:
             )
         )
     return tuple(kinds)
-
-
-def waiting(status: JobStatus) -> str:
-    """Why a job has not started: Slurm's reason, explained if we know it."""
-    meaning = REASONS.get(status.reason.split(",")[0])
-    return f"{status.reason}: {meaning}" if meaning else "" if status.reason == "None" else status.reason

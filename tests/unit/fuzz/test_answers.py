@@ -24,8 +24,12 @@ from provision.model.layout import Layout
 from provision.model.progress import Doing, read_progress
 from provision.model.walltime import to_seconds
 from provision.profile.scheduler import Scheduler
-from provision.schedulers import SchedulerInterface, cobalt, pbs, slurm
+from provision.schedulers import SchedulerInterface
+from provision.schedulers.cobalt import scheduler as cobalt
 from provision.schedulers.node_kind import Cluster
+from provision.schedulers.pbs import scheduler as pbs
+from provision.schedulers.slurm import parse_associations, parse_config, parse_mpi_types, parse_node_kinds
+from provision.schedulers.slurm import scheduler as slurm
 from provision.schedulers.status import JobStatus, ending
 
 RECORDED = Path(__file__).resolve().parents[2] / "recorded" / "slurm-22.05"
@@ -74,7 +78,7 @@ def test_any_answer_of_a_scheduler_is_read(scheduler: SchedulerInterface, answer
     scheduler.parse_queues(answer)
     scheduler.is_job_id(answer)
     scheduler.is_unknown(answer)
-    slurm.parse_mpi_types(answer)
+    parse_mpi_types(answer)
 
 
 OF_SLURM = (
@@ -90,9 +94,9 @@ OF_SLURM = (
 def test_a_job_is_compared_with_whatever_slurm_says(queues: str, kinds: str, associations: str, config: str) -> None:
     cluster = Cluster(
         queues=slurm.parse_queues(queues),
-        kinds=slurm.parse_node_kinds(kinds),
-        associations=slurm.parse_associations(associations),
-        mpi=slurm.parse_config(config).get("MpiDefault"),
+        kinds=parse_node_kinds(kinds),
+        associations=parse_associations(associations),
+        mpi=parse_config(config).get("MpiDefault"),
     )
     wish = Scheduler(name="slurm", options=(), gpus="gres", memory="per-cpu")
     batch = Batch(scheduler=wish, name="a", output="a", nodes=3, ranks_per_node=2, time="9-0", partition="work")

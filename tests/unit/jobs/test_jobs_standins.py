@@ -25,8 +25,8 @@ from provision.machine.submission.render_jobs import render_build_job
 from provision.machine.submission.submit import submit, submitter
 from provision.model.layout import Layout
 from provision.profile.strategy import StrategyName
-from provision.schedulers import pbs
 from provision.schedulers.node_kind import QueueLimits
+from provision.schedulers.pbs import scheduler as pbs
 
 TRAIN = """\
 import json, os, sys

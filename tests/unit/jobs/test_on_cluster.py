@@ -11,8 +11,10 @@ from golden_files import Words
 from provision.jobs.on_cluster import is_cluster_of, misfits
 from provision.model.batch import Batch
 from provision.profile.scheduler import Scheduler
-from provision.schedulers import pbs, slurm
 from provision.schedulers.node_kind import Cluster
+from provision.schedulers.pbs import scheduler as pbs
+from provision.schedulers.slurm import parse_associations, parse_node_kinds
+from provision.schedulers.slurm import scheduler as slurm
 
 # As Slurm 22.05 prints them, without the fields that do not matter.
 PARTITIONS = """\
@@ -29,8 +31,8 @@ old|1:4:1|4000|(null)|(null)|9
 """
 CLUSTER = Cluster(
     queues=slurm.parse_queues(PARTITIONS),
-    kinds=slurm.parse_node_kinds(NODES),
-    associations=slurm.parse_associations("ml|normal,long\nphys|normal\n\nsacctmgr: x\n"),
+    kinds=parse_node_kinds(NODES),
+    associations=parse_associations("ml|normal,long\nphys|normal\n\nsacctmgr: x\n"),
 )
 BATCH = Batch(
     scheduler=Scheduler(name="slurm", options=(), gpus="gres", memory="per-cpu"),

@@ -23,7 +23,9 @@ from provision.jobs.user_job import with_launcher, without_prefix
 from provision.model import quoting
 from provision.profile.launcher import Launcher
 from provision.profile.strategy import StrategyName
-from provision.schedulers import cobalt, pbs, slurm
+from provision.schedulers.cobalt import scheduler as cobalt
+from provision.schedulers.pbs import scheduler as pbs
+from provision.schedulers.slurm import scheduler as slurm
 
 SAGA, POLARIS, THETA = (
     ("sigma2-saga", "accel", "horovod"),

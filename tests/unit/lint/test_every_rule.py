@@ -14,8 +14,8 @@ from provision.lint.arch_choice import on_other_nodes
 from provision.lint.job_script import read_script
 from provision.lint.rules import lint_job, lint_program, read_training
 from provision.profile.site import find_faults
-from provision.schedulers import slurm
 from provision.schedulers.node_kind import Cluster
+from provision.schedulers.slurm import scheduler as slurm
 
 SLURM = """\
 #!/bin/bash

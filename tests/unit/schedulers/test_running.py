@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from provision.schedulers import cobalt, pbs, slurm
+from provision.schedulers.cobalt import scheduler as cobalt
+from provision.schedulers.pbs import scheduler as pbs
+from provision.schedulers.slurm import scheduler as slurm
 from provision.schedulers.status import RunningJob, elapsed
 
 

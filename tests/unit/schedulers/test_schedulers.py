@@ -25,12 +25,15 @@ from provision.planning.planner import make_plan
 from provision.profile.choices import LAUNCHERS
 from provision.profile.scheduler import SCHEDULERS, Scheduler, SchedulerName
 from provision.profile.site import Site, read_site
-from provision.schedulers import TITLES, SchedulerInterface, cobalt, pbs, scheduler_for, slurm
+from provision.schedulers import TITLES, SchedulerInterface, scheduler_for
+from provision.schedulers.cobalt import scheduler as cobalt
+from provision.schedulers.pbs import scheduler as pbs
 from provision.schedulers.short_options import SHORT
+from provision.schedulers.slurm import scheduler as slurm
 from provision.schedulers.status import JobStatus, ending
 
 NAMES: tuple[SchedulerName, ...] = ("slurm", "pbs", "cobalt")
-MODULES: tuple[SchedulerInterface, ...] = (slurm, pbs, cobalt)  # mypy compares their functions with the interface
+MODULES: tuple[SchedulerInterface, ...] = (slurm, pbs, cobalt)
 
 BATCH = Batch(
     scheduler=Scheduler(name="pbs", options=("-k doe",), gpus="gres", memory="per-node"),

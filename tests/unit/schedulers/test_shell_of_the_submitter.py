@@ -10,7 +10,10 @@ from provision.jobs.script import forget_line
 from provision.launch.modules import clean_environ
 from provision.model.batch import Directive
 from provision.model.quoting import Code
-from provision.schedulers import cobalt, command_environ, pbs, slurm
+from provision.schedulers import command_environ
+from provision.schedulers.cobalt import scheduler as cobalt
+from provision.schedulers.pbs import scheduler as pbs
+from provision.schedulers.slurm import scheduler as slurm
 
 HERE = {
     "PATH": "/usr/bin",

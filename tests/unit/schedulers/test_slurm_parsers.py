@@ -11,7 +11,8 @@ from golden_files import Words
 from parts.paths import RECORDED
 from provision.model.batch import Batch
 from provision.profile.scheduler import GpuSpelling, Scheduler
-from provision.schedulers import slurm
+from provision.schedulers.slurm import parse_config, parse_mpi_types, parse_node_kinds
+from provision.schedulers.slurm import scheduler as slurm
 from provision.schedulers.status import ENDED, JobStatus, ending
 
 ANSWERS = RECORDED / "slurm-22.05"
@@ -172,7 +173,7 @@ def test_a_space_in_the_output_and_a_comment_do_not_decide_the_status_of_a_job()
 
 def test_the_mpi_types_of_srun_are_parsed() -> None:
     text = (ANSWERS / "srun-mpi-list.txt").read_text()
-    assert slurm.parse_mpi_types(text) == ("pmix", "cray_shasta", "pmi2", "pmix_v4")
+    assert parse_mpi_types(text) == ("pmix", "cray_shasta", "pmi2", "pmix_v4")
 
 
 def test_what_slurm_says_of_its_partitions_nodes_and_components_is_read() -> None:
@@ -182,11 +183,11 @@ def test_what_slurm_says_of_its_partitions_nodes_and_components_is_read() -> Non
         (),
     )
     assert (gpu.name, gpu.default) == ("gpu", False)
-    nodes = slurm.parse_node_kinds(recorded("sinfo-node-kinds.txt"))
+    nodes = parse_node_kinds(recorded("sinfo-node-kinds.txt"))
     assert [(kind.partition, kind.gpu_counts, kind.features, kind.count) for kind in nodes] == [
         ("work", (), ("haswell",), 2),
         ("gpu", (("a100", 2),), ("skylake",), 2),
     ]
-    assert slurm.parse_config(recorded("scontrol-show-config.txt"))["MpiDefault"] == "none"
+    assert parse_config(recorded("scontrol-show-config.txt"))["MpiDefault"] == "none"
     job = status("heterogeneous")
     assert (job.state, job.nodes) == ("RUNNING", "cn1,gp1")
