@@ -36,11 +36,7 @@ def _starts(job: JobScript) -> list[tuple[ShellLine, str]]:
     return [(line, job.filled(line.text)) for line in job.lines if STARTS.search(line.text)]
 
 
-@warning(
-    "overlay-rw",
-    "only one job at a time can use an overlay with write access{0}",
-    "write `:ro` behind the overlay in jobs",
-)
+@warning("only one job at a time can use an overlay with write access{0}", "write `:ro` behind the overlay in jobs")
 def overlay_rw(job: JobScript) -> Found:
     """An overlay that is open for writing, so that only one job can use it."""
     for line, text in _starts(job):
@@ -49,7 +45,7 @@ def overlay_rw(job: JobScript) -> Found:
             yield line, "" if ":rw" in text else ", which is the default"
 
 
-@error("container-gpu", "the container does not see the GPUs", "add `--nv` after `exec`, `run` or `shell`")
+@error("the container does not see the GPUs", "add `--nv` after `exec`, `run` or `shell`")
 def container_gpu(job: JobScript) -> Found:
     """A container without `--nv` in a job with GPUs."""
     passed = {"SINGULARITY_NV", "APPTAINER_NV", "SINGULARITY_NVCCLI", "APPTAINER_NVCCLI"} & set(job.variables)
@@ -60,7 +56,7 @@ def container_gpu(job: JobScript) -> Found:
             yield (line,)
 
 
-@error("image-gpu", "the image `{0}` has no GPU support", "use a tag that ends in `-gpu`")
+@error("the image `{0}` has no GPU support", "use a tag that ends in `-gpu`")
 def image_gpu(job: JobScript) -> Found:
     """An image without GPU support in a job with GPUs."""
     for command in job.commands if job.requests_gpus else ():
@@ -71,11 +67,7 @@ def image_gpu(job: JobScript) -> Found:
             yield from ((command.line, word) for word, image in images if sees_no_gpu(image))
 
 
-@error(
-    "container-setup",
-    "the image of `{0}` has no TensorFlow, and this {1}",
-    "`{2}`; `provision job overlay` makes such an overlay",
-)
+@error("the image of `{0}` has no TensorFlow, and this {1}", "`{2}`; `provision job overlay` makes such an overlay")
 def container_setup(job: JobScript, site: Site) -> Found:
     """The site's image without the overlay that has TensorFlow, or without its set-up file."""
     box = site.container
@@ -90,7 +82,6 @@ def container_setup(job: JobScript, site: Site) -> Found:
 
 
 @error(
-    "container-env",
     "`{0}` hides the launcher's variables from the program in the container, so every rank is rank 0 of 1 and trains alone",
     "leave it out; `--no-home`, or `--contain` with `--bind`, hide folders only",
 )

@@ -48,7 +48,7 @@ NOT_DATA = re.compile(
 )
 
 
-@warning("dataset-unused", "`{0}` is never used: `fit` in line {1} trains on other data", "`model.fit({0}, …)`")
+@warning("`{0}` is never used: `fit` in line {1} trains on other data", "`model.fit({0}, …)`")
 def dataset_unused(program: TrainingProgram) -> Found:
     """A data set that is never used."""
     script = program.script
@@ -70,7 +70,6 @@ def dataset_unused(program: TrainingProgram) -> Found:
 
 
 @advice(
-    "buffer-in-bytes",
     "`buffer_size` of TFRecordDataset is in bytes, and {0} bytes are too small a buffer",
     "use the size of some batches in bytes, such as `8 << 20`, or remove it",
 )
@@ -82,7 +81,7 @@ def buffer_in_bytes(program: TrainingProgram) -> Found:
             yield call, size
 
 
-@warning("input-not-split", "every rank reads the same data: nothing splits it by rank", "{0}")
+@warning("every rank reads the same data: nothing splits it by rank", "{0}")
 def input_not_split(program: TrainingProgram) -> Found:
     """Data that every rank reads as a whole."""
     script, aliases, scripts = program.script, program.aliases, program.scripts.values()
@@ -153,9 +152,9 @@ def _for_something_else(script: ShellScript, call: ast.expr) -> bool:
 
 
 @warning(
-    "downloads",
     "compute nodes of `{0}` do not reach the internet: this fetches {1} unless it is already in a folder that the job reads",
     "run `{2}` once on {3}",
+    name="downloads",
 )
 def downloads_on_nodes(program: TrainingProgram, site: Site, script: JobScript | None) -> Found:
     """Data or weights that are fetched on nodes without internet."""

@@ -46,7 +46,7 @@ def _of_horovod(program: TrainingProgram) -> list[ast.Attribute]:
     return [node for node in program.script.of(ast.Attribute) if getattr(node.value, "id", "") in program.aliases]
 
 
-@error("horovod-not-initialised", "Horovod is imported but never initialised", "call `hvd.init()` first")
+@error("Horovod is imported but never initialised", "call `hvd.init()` first")
 def horovod_not_initialised(program: TrainingProgram) -> Found:
     """Horovod without `hvd.init()`."""
     line = _import_of_whole(program)
@@ -56,7 +56,6 @@ def horovod_not_initialised(program: TrainingProgram) -> Found:
 
 
 @error(
-    "not-distributed",
     "Horovod is imported, but no optimizer or tape is wrapped, so each rank trains alone",
     "`opt = hvd.DistributedOptimizer(opt)`, or `tape = hvd.DistributedGradientTape(tape)`",
 )
@@ -68,7 +67,6 @@ def not_distributed(program: TrainingProgram) -> Found:
 
 
 @error(
-    "no-broadcast",
     "the first weights are not broadcast, so the ranks start from different weights",
     "use `hvd.callbacks.BroadcastGlobalVariablesCallback(0)`, the hook of that name, or `broadcast_variables`",
 )
@@ -79,7 +77,7 @@ def no_broadcast(program: TrainingProgram) -> Found:
         yield (line,)
 
 
-@error("never-called", "`{0}` is a function, not a number", "`{0}()`")
+@error("`{0}` is a function, not a number", "`{0}()`")
 def never_called(program: TrainingProgram) -> Found:
     """`hvd.rank` instead of `hvd.rank()`."""
     script = program.script
@@ -90,7 +88,7 @@ def never_called(program: TrainingProgram) -> Found:
             yield node, dotted(node)
 
 
-@warning("slurm-number-in-horovod", "`{0}` is {1}", "`hvd.{2}()`")
+@warning("`{0}` is {1}", "`hvd.{2}()`")
 def slurm_number_in_horovod(program: TrainingProgram) -> Found:
     """A rank of Slurm in a script with Horovod."""
     for node in program.script.of(ast.Constant) if program.aliases else ():
@@ -101,7 +99,6 @@ def slurm_number_in_horovod(program: TrainingProgram) -> Found:
 
 
 @error(
-    "horovod-not-imported",
     "`hvd` is used but never imported: `NameError`",
     "`import horovod.tensorflow.keras as hvd`, or `horovod.tensorflow` without Keras, then `hvd.init()`",
 )
@@ -115,7 +112,6 @@ def horovod_not_imported(program: TrainingProgram) -> Found:
 
 
 @error(
-    "shard-by-local-rank",
     "`local_rank()` counts the ranks of one node, but `size()` those of all nodes: on more nodes, some data are read by nobody",
     "`shard(hvd.size(), hvd.rank())`",
 )
@@ -148,7 +144,7 @@ def _written_by_all(program: TrainingProgram) -> list[ast.Call]:
     ]
 
 
-@warning("all-ranks-write", "every rank runs this `{0}`, so all ranks write the same files", "{1} only `if {2} == 0:`")
+@warning("every rank runs this `{0}`, so all ranks write the same files", "{1} only `if {2} == 0:`")
 def all_ranks_write(program: TrainingProgram) -> Found:
     """Summaries and logs that every rank writes."""
     for call in _written_by_all(program):
@@ -156,11 +152,7 @@ def all_ranks_write(program: TrainingProgram) -> Found:
             yield call, last(call), *_only(program, call)
 
 
-@error(
-    "all-ranks-save",
-    "every rank runs this `{0}`, so all ranks write the same files and damage them",
-    "{1} only `if {2} == 0:`",
-)
+@error("every rank runs this `{0}`, so all ranks write the same files and damage them", "{1} only `if {2} == 0:`")
 def all_ranks_save(program: TrainingProgram) -> Found:
     """Checkpoints or models that every rank writes."""
     for call in _written_by_all(program):
@@ -169,9 +161,9 @@ def all_ranks_save(program: TrainingProgram) -> Found:
 
 
 @error(
-    "all-ranks-save",
     "every rank has this `checkpoint_dir`, so all ranks write the same files and damage them",
     '`checkpoint_dir="…" if hvd.rank() == 0 else None`',
+    name="all-ranks-save",
 )
 def all_ranks_save_in_session(program: TrainingProgram) -> Found:
     """A monitored session with a folder for checkpoints that does not depend on the rank."""

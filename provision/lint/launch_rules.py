@@ -28,7 +28,6 @@ HOSTS = r"--?(hosts?|hostfile|machinefile|nodelist|relative|H|f|w|r)\b"
 
 
 @warning(
-    "horovodrun",
     "horovodrun opens servers that accept code from anyone who reaches them; our environments refuse to start it",
     "start the ranks with `srun` or the launcher of the site",
 )
@@ -38,7 +37,6 @@ def horovodrun(job: JobScript) -> Found:
 
 
 @warning(
-    "srun-cpus",
     "since Slurm 22.05 srun does not inherit --cpus-per-task from the job, so every task gets one CPU",
     "`srun --cpus-per-task={0}`",
 )
@@ -52,7 +50,6 @@ def srun_cpus(job: JobScript) -> Found:
 
 
 @error(
-    "export-none",
     "`--export={0}` is passed on by srun: the ranks have neither the modules nor the PATH of the script",
     "remove the option, or put `unset SLURM_EXPORT_ENV` before srun",
 )
@@ -66,7 +63,6 @@ def export_none(job: JobScript) -> Found:
 
 
 @error(
-    "on-service-node",
     "this runs on the service node, whose CPU differs: TensorFlow fails with `Illegal instruction`",
     "put `aprun -n 1 -N 1` before the command",
 )
@@ -80,7 +76,7 @@ def on_service_node(job: JobScript, site: Site, training: TrainingProgram | None
             yield (line,)
 
 
-@error("ranks", "{0}", "`{1}`, or request more in the directives")
+@error("{0}", "`{1}`, or request more in the directives")
 def ranks(job: JobScript) -> Found:
     """A launcher that starts more ranks than the directives request."""
     for launch in job.launches:
@@ -145,7 +141,6 @@ def _of_site(job: JobScript, archs: Sequence[Arch]) -> tuple[str, list[ShellComm
 
 
 @warning(
-    "other-launcher",
     "the profile of `{1}` starts ranks with `{2}`; `{0}` may start them with another MPI, or on one node only",
     "`{2} …`",
 )
@@ -172,9 +167,7 @@ def _is_python(launch: ShellCommand) -> bool:
 
 
 @warning(
-    "placement",
-    "without `--ppn` the ranks are not spread over the nodes as their number of GPUs needs it",
-    "`mpiexec … --ppn {0}`",
+    "without `--ppn` the ranks are not spread over the nodes as their number of GPUs needs it", "`mpiexec … --ppn {0}`"
 )
 def placement(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
     """Ranks that are not spread over the nodes."""
@@ -182,7 +175,7 @@ def placement(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
     yield from ((launch.line, gpus) for launch in _pals_launches(job, archs) if not launch.has(PLACED))
 
 
-@warning("one-cpu", "without {0} each rank is bound to one CPU", "`{1}`, with the CPUs that a rank has")
+@warning("without {0} each rank is bound to one CPU", "`{1}`, with the CPUs that a rank has")
 def one_cpu(job: JobScript, site: Site, archs: tuple[Arch, ...]) -> Found:
     """Ranks whose threads share one CPU."""
     for launch in _pals_launches(job, archs):

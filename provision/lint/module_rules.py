@@ -33,7 +33,6 @@ def _first(job: JobScript) -> ShellLine | None:
 
 
 @advice(
-    "module-version",
     "`{0}` has no version, so another one may be loaded tomorrow",
     "run `module avail {0}`, then write `module load {0}/VERSION`",
 )
@@ -45,13 +44,13 @@ def module_version(job: JobScript, archs: tuple[Arch, ...]) -> Found:
             yield line, name
 
 
-@error("python-2", "`{0}` is Python 2, for which neither TensorFlow nor pip is maintained", "load a module of Python 3")
+@error("`{0}` is Python 2, for which neither TensorFlow nor pip is maintained", "load a module of Python 3")
 def python_2(job: JobScript) -> Found:
     """A module of Python 2."""
     yield from ((line, name) for line, name in job.modules if PYTHON_2.fullmatch(name))
 
 
-@warning("toolchains", "the script {0}", "load modules of one generation; `module avail NAME` lists them")
+@warning("the script {0}", "load modules of one generation; `module avail NAME` lists them")
 def toolchains(job: JobScript) -> Found:
     """Modules of different toolchain generations."""
     mixed = mixture(name for _, name in job.modules)
@@ -60,9 +59,7 @@ def toolchains(job: JobScript) -> Found:
 
 
 @advice(
-    "modules-on-top",
-    "modules are added to those that the shell has already loaded",
-    "put `module {0}` before the first `module load`",
+    "modules are added to those that the shell has already loaded", "put `module {0}` before the first `module load`"
 )
 def modules_on_top(job: JobScript, profile: Site | None) -> Found:
     """Modules that are added to those of the login shell."""
@@ -75,11 +72,7 @@ def modules_on_top(job: JobScript, profile: Site | None) -> Found:
         yield first, word
 
 
-@advice(
-    "no-module-list",
-    "the output does not record which modules were loaded",
-    "put `module list` after the last `module load`",
-)
+@advice("the output does not record which modules were loaded", "put `module list` after the last `module load`")
 def no_module_list(job: JobScript) -> Found:
     """Output that does not record the loaded modules."""
     first = _first(job)
@@ -89,7 +82,6 @@ def no_module_list(job: JobScript) -> Found:
 
 
 @warning(
-    "venv-before-modules",
     "line {0} changes the modules afterwards, so the environment may get another Python",
     "activate the environment after the last `module load`",
 )
@@ -112,7 +104,6 @@ def venv_before_modules(job: JobScript) -> Found:
 
 
 @warning(
-    "python-hidden",
     "the Python of this environment hides that of `{0}`, so the job trains with other packages",
     "leave out the environment, or the module; `provision venv create` makes an environment on top of a module",
 )
@@ -128,7 +119,6 @@ def python_hidden(job: JobScript) -> Found:
 
 
 @warning(
-    "user-packages",
     "this installs into `~/.local`, which every Python of that version reads, except those of our modules",
     "`provision venv create`, then pip in that environment",
 )
@@ -140,7 +130,6 @@ def user_packages(job: JobScript) -> Found:
 
 
 @error(
-    "module-tree",
     "the modules for the nodes of arch `{0}` are behind `{1}`: others fail there with `Illegal instruction`",
     "`module {2} {1}` before the first `module load`",
 )
@@ -155,7 +144,6 @@ def module_tree(job: JobScript, site: Site, arch: Arch) -> Found:
 
 
 @warning(
-    "horovod-build",
     "pip builds Horovod without MPI if it does not find MPI, and says nothing: then each rank trains alone",
     "`HOROVOD_WITH_MPI=1 HOROVOD_WITH_TENSORFLOW=1 {0}`",
 )
@@ -170,9 +158,9 @@ def horovod_build(job: JobScript) -> Found:
 
 
 @error(
-    "horovod-build",
     "Horovod 0.28.1, the last release, does not compile against TensorFlow {0}",
     "`pip install 'tensorflow<2.19'`; `provision build` builds it with patches, also for newer ones",
+    name="horovod-build",
 )
 def horovod_build_fails(job: JobScript) -> Found:
     """A Horovod that pip compiles against a TensorFlow that is too new."""

@@ -22,7 +22,6 @@ STARTS_MPI = {"Init", "Init_thread"}
 
 
 @warning(
-    "rank-dies",
     "if rank {0} ends here, the others wait for it until the time of the job is over",
     "`python -m mpi4py {1}`, which ends all ranks when one fails",
 )
@@ -76,7 +75,7 @@ def _settings(script: ShellScript) -> dict[str, tuple[ast.stmt | ast.expr, objec
     return found
 
 
-@error("mpi-settings", "{0}", "{1}")
+@error("{0}", "{1}")
 def mpi_settings(program: TrainingProgram) -> Found:
     """Settings of `mpi4py.rc` that come too late, that nobody makes good, or with which Horovod crashes."""
     script = program.script
@@ -108,7 +107,6 @@ def mpi_settings(program: TrainingProgram) -> Found:
 
 
 @error(
-    "gpu-after-mpi",
     "MPI of `{0}` is built for GPUs and takes one when it starts, in line {1}: it does not see this variable",
     "set it before `from mpi4py import MPI`, or by a script that starts each rank",
 )

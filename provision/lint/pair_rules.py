@@ -36,7 +36,6 @@ def _by_mpi(job: JobScript) -> list[ShellCommand]:
 
 
 @error(
-    "slurm-number",
     "SLURM_PROCID is 0 in every process that {0} starts",
     "start the ranks with srun, or use the number of MPI or Horovod: `hvd.rank()`",
 )
@@ -51,7 +50,7 @@ def slurm_number(job: JobScript, training: TrainingProgram | None) -> Found:
             yield ShellLine(number=lines[0].number, text=f"{launch.launcher} …"), launch.launcher
 
 
-@warning("threads-unread", "neither TensorFlow nor `{0}` reads `{1}`", "{2}")
+@warning("neither TensorFlow nor `{0}` reads `{1}`", "{2}")
 def threads_unread(job: JobScript, program: TrainingProgram) -> Found:
     """Thread numbers that the training script does not read."""
     written = any(WRITTEN.match(line.text) for line in job.comments)  # by us, for programs that read them and others
@@ -72,7 +71,6 @@ def _several_tasks(job: JobScript, start: Start | None) -> bool:
 
 
 @error(
-    "mirrored-tasks",
     "MirroredStrategy is one process, but the job has {0} tasks, each of which takes all GPUs",
     "`--nodes=1` and `--ntasks=1`",
 )
@@ -82,14 +80,14 @@ def mirrored_tasks(job: JobScript, program: TrainingProgram, start: Start | None
         yield job.line_of("ntasks", "ntasks-per-node", "nodes"), job.tasks or job.nodes
 
 
-@warning("mirrored-nodes", "MirroredStrategy uses the GPUs of one node only", "`--nodes=1`")
+@warning("MirroredStrategy uses the GPUs of one node only", "`--nodes=1`")
 def mirrored_nodes(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """MirroredStrategy on several nodes, of which it uses one."""
     if program.mirrored and job.nodes > 1 and not _several_tasks(job, start):
         yield (job.line_of("ntasks", "ntasks-per-node", "nodes"),)
 
 
-@error("horovod-tasks", "one task, but {0} GPUs: Horovod uses one GPU per task", "{1}")
+@error("one task, but {0} GPUs: Horovod uses one GPU per task", "{1}")
 def horovod_tasks(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """Horovod with one task and several GPUs."""
     command = start.command if start else None
@@ -104,11 +102,7 @@ def horovod_tasks(job: JobScript, program: TrainingProgram, start: Start | None)
         yield job.line_of("ntasks", "gres", "gpus", "gpus-per-node"), job.gpus, fix
 
 
-@error(
-    "no-launcher",
-    "the job has {0}, but {1}",
-    "{2}",
-)
+@error("the job has {0}, but {1}", "{2}")
 def no_launcher(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """A script for several ranks that is started without a launcher."""
     by_itself = not program.ddp or {"spawn", "start_processes"} & program.called or program.modules & OVER_TORCH
@@ -126,11 +120,7 @@ def no_launcher(job: JobScript, program: TrainingProgram, start: Start | None) -
         yield line, size, how, f"`{launcher} {INSIDE.sub('', line.text).strip()}`"[:200]
 
 
-@error(
-    "multiworker-launcher",
-    "SlurmClusterResolver reads SLURM_STEP_NUM_TASKS, which only srun sets",
-    "`srun python …`",
-)
+@error("SlurmClusterResolver reads SLURM_STEP_NUM_TASKS, which only srun sets", "`srun python …`")
 def multiworker_launcher(job: JobScript, program: TrainingProgram) -> Found:
     """MultiWorkerMirroredStrategy that asks Slurm for its workers without srun."""
     others, by_srun = _by_mpi(job), any(launch.launcher == "srun" for launch in job.launches)
@@ -139,7 +129,6 @@ def multiworker_launcher(job: JobScript, program: TrainingProgram) -> Found:
 
 
 @warning(
-    "proxies",
     "the workers use gRPC, which a proxy blocks: they would hang",
     "before it, `unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY grpc_proxy all_proxy`",
 )
@@ -164,7 +153,6 @@ def _by_local_rank(program: TrainingProgram) -> int | None:
 
 
 @error(
-    "gpu-by-local-rank",
     "each task sees only one GPU, number 0, so all tasks but the first fail with IndexError",
     "`gpus[hvd.local_rank() if len(gpus) > 1 else 0]`",
 )
@@ -182,7 +170,6 @@ def one_gpu_per_task(job: JobScript) -> bool:
 
 
 @error(
-    "mpirun-gpus",
     "mpirun starts one task of Slurm on each other node, whose ranks then share one GPU",
     "`--gpus-per-node={0}` instead of `--gpus-per-task`, or start the ranks with srun",
 )
@@ -194,7 +181,6 @@ def mpirun_gpus(job: JobScript) -> Found:
 
 
 @warning(
-    "gpu-not-pinned",
     "each of the {0} ranks of a node sees all GPUs, and takes the memory of all",
     "`tf.config.set_visible_devices(gpus[hvd.local_rank()], 'GPU')` before the first use of a GPU",
 )
@@ -218,7 +204,6 @@ def gpu_not_pinned(job: JobScript, program: TrainingProgram, start: Start | None
 
 
 @error(
-    "tasks-per-gpu",
     "{0} tasks on {1} GPUs of a node: line {2} of `{3}` takes one GPU for each task, and the last tasks find none",
     "`--ntasks-per-node={1}`",
 )
@@ -230,7 +215,6 @@ def tasks_per_gpu(job: JobScript, program: TrainingProgram) -> Found:
 
 
 @warning(
-    "one-of-many-gpus",
     "`{0}` uses one GPU, but the job requests {1}, and TensorFlow fills the memory of all",
     "request one GPU, or use `tf.distribute.MirroredStrategy()`",
 )

@@ -23,11 +23,7 @@ READ = re.compile(
 )
 
 
-@warning(
-    "node-local-output",
-    "`{0}` is on the node and is lost after the job",
-    'write to a folder below `os.environ["PROVISION_OUTPUT"]`',
-)
+@warning("`{0}` is on the node and is lost after the job", 'write to a folder below `os.environ["PROVISION_OUTPUT"]`')
 def node_local_output(program: TrainingProgram) -> Found:
     """Output below /tmp, which is lost after the job."""
     script = program.script

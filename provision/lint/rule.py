@@ -1,4 +1,4 @@
-"""How a rule is written: a function with a decorator, which has the name of the rule, its weight, its message and its fix.
+"""How a rule is written: a function with its name and a decorator, which is its weight, and has its message and its fix.
 
 The parameters of the function are what the rule looks at; it runs if all of them are there. `job`: a job script. `program`: its
 training script. `site`: the profile of the site, if its scheduler is that of the job. `archs`: those that the job may be for.
@@ -9,7 +9,8 @@ training script. `site`: the profile of the site, if its scheduler is that of th
 
 The function yields the place of each fault, then the values for `{0}`, `{1}` in its message and its fix. A place is a line of the
 job script, or a node or line number of the training script; `Shown` has another text than that line as evidence. The docstring is
-what the rule finds: `docs/reference/lint-rules.md` is written from it. If a rule has several functions, it is that of the first.
+what the rule finds: `docs/reference/lint-rules.md` is written from it. If a rule has several functions, it is that of the first,
+and the others have the name of the rule in their decorator.
 """
 
 from __future__ import annotations
@@ -63,13 +64,14 @@ RULES: dict[str, Rule] = {}
 FUNCTIONS: list[Rule] = []
 
 
-def _rule(weight: Weight, name: str, message: str, fix: str, finds: str = "") -> Callable[[Check], Check]:
+def _rule(weight: Weight, message: str, fix: str, *, name: str = "", finds: str = "") -> Callable[[Check], Check]:
     def register(check: Check) -> Check:
+        title = name or check.__name__.replace("_", "-")
         text = finds or (check.__doc__ or "").partition("\n")[0].removesuffix(".")
         needs = check.__code__.co_varnames[: check.__code__.co_argcount]
-        rule = Rule(name=name, weight=weight, message=message, fix=fix, finds=text, check=check, needs=needs)
+        rule = Rule(name=title, weight=weight, message=message, fix=fix, finds=text, check=check, needs=needs)
         FUNCTIONS.append(rule)
-        RULES.setdefault(name, rule)
+        RULES.setdefault(title, rule)
         return check
 
     return register

@@ -49,7 +49,6 @@ OF_THE_SHELL = {
 
 
 @error(
-    "starts-nothing",
     "no line of this script starts a program: the job ends at once",
     "add the command that trains, such as `srun python train.py`",
 )
@@ -61,9 +60,7 @@ def starts_nothing(job: JobScript) -> Found:
 
 
 @error(
-    "starts-nothing",
-    "this program {0}, so it ends at once",
-    "call what trains at the end of the file: `main()`",
+    "this program {0}, so it ends at once", "call what trains at the end of the file: `main()`", name="starts-nothing"
 )
 def runs_nothing(program: TrainingProgram, script: JobScript | None) -> Found:
     """A program without code, or one that a job starts and that only defines functions."""
@@ -86,7 +83,6 @@ def _may_run(node: ast.stmt) -> bool:
 
 
 @error(
-    "line-ends",
     "the lines end as those of Windows: sbatch refuses such a script, and bash takes the carriage return as text",
     "`sed -i 's/\\r$//' {0}`",
 )
@@ -96,18 +92,14 @@ def line_ends(job: JobScript) -> Found:
         yield ShellLine(number=job.text[: job.text.index("\r\n")].count("\n") + 1, text=""), job.name
 
 
-@error(
-    "no-interpreter",
-    "sbatch refuses a script whose first line does not begin with `#!`",
-    "make `#!/bin/bash` the first line",
-)
+@error("sbatch refuses a script whose first line does not begin with `#!`", "make `#!/bin/bash` the first line")
 def no_interpreter(job: JobScript) -> Found:
     """A first line without `#!`."""
     if job.scheduler == "slurm" and not job.text.startswith("#!"):
         yield (ShellLine(number=1, text=job.text.split("\n", 1)[0].strip()),)
 
 
-@error("blank", "`{0}` is a placeholder", "replace it with your value")
+@error("`{0}` is a placeholder", "replace it with your value")
 def blank(job: JobScript) -> Found:
     """A placeholder that was not replaced."""
     printed = {one.line.number for one in job.commands if one.name in ("echo", "printf", "cat", "usage", "die")}
@@ -119,9 +111,7 @@ def blank(job: JobScript) -> Found:
             yield line, found[0]
 
 
-@error(
-    "directive-value", "sbatch refuses `{0}` as the value of `{1}`", "`--{1}={2}`, with two dashes and without spaces"
-)
+@error("sbatch refuses `{0}` as the value of `{1}`", "`--{1}={2}`, with two dashes and without spaces")
 def directive_value(job: JobScript) -> Found:
     """A value of a directive that Slurm refuses, such as that of `--nodes = 1` and `-time=10`."""
     for key, line in job.options.items() if job.scheduler == "slurm" else ():
@@ -130,7 +120,7 @@ def directive_value(job: JobScript) -> Found:
             yield line, line.value, key, behind[1] if behind and re.fullmatch(VALUES[key], behind[1]) else "VALUE"
 
 
-@error("directive-value", "sbatch refuses `--{0}` with `--{1}`: they are mutually exclusive", "remove one of them")
+@error("sbatch refuses `--{0}` with `--{1}`: they are mutually exclusive", "remove one of them", name="directive-value")
 def two_memories(job: JobScript) -> Found:
     """Memory that is requested in two ways."""
     given = [key for key in ("mem", "mem-per-cpu", "mem-per-gpu") if key in job.options]
@@ -138,7 +128,7 @@ def two_memories(job: JobScript) -> Found:
         yield job.line_of(given[1]), given[1], given[0]
 
 
-@error("late-directive", "{0}", "{1}")
+@error("{0}", "{1}")
 def late_directive(job: JobScript) -> Found:
     """A directive at a place where the scheduler does not read it."""
     for line in job.late:
@@ -153,7 +143,6 @@ def late_directive(job: JobScript) -> Found:
 
 
 @warning(
-    "lost-directive",
     "the scheduler does not read this: {0}",
     "write `#{1}` at the beginning of the line, or `##{1}` if it is meant to be off",
 )
@@ -168,35 +157,33 @@ def lost_directive(job: JobScript) -> Found:
 
 
 @error(
-    "glued-backslash",
-    "no space before the backslash, so this word and the next line become one word",
-    "put a space before the backslash",
+    "no space before the backslash, so this word and the next line become one word", "put a space before the backslash"
 )
 def glued_backslash(job: JobScript) -> Found:
     """A backslash at the end of a line that joins two words."""
     yield from ((line,) for line in job.lines if line.glued)
 
 
-@warning("no-certificate", "the server of this download is not verified", "remove `--no-check-certificate`")
+@warning("the server of this download is not verified", "remove `--no-check-certificate`")
 def no_certificate(job: JobScript) -> Found:
     """A download from a server that is not verified."""
     yield from ((line,) for line in job.lines if "--no-check-certificate" in line.words)
 
 
-@warning("source-then", "the program runs even if `source` fails", "use `&&` instead of `;`")
+@warning("the program runs even if `source` fails", "use `&&` instead of `;`")
 def source_then(job: JobScript) -> Found:
     """A program that runs even if `source` failed."""
     pattern = re.compile(r"bash -l?c (\"|').*source [^;&]*;", re.DOTALL)
     yield from ((line,) for line in job.lines if pattern.search(line.text[:1000]))
 
 
-@warning("not-exported", "`{0}` is not exported, so programs do not see it", "`export {0}=…`")
+@warning("`{0}` is not exported, so programs do not see it", "`export {0}=…`")
 def not_exported(job: JobScript) -> Found:
     """A variable of caches that programs do not see."""
     yield from ((line, name) for name, line in job.variables.items() if name in CACHES and not line.exported)
 
 
-@warning("path-in-pythonpath", "PYTHONPATH contains PATH", "remove PATH from PYTHONPATH")
+@warning("PYTHONPATH contains PATH", "remove PATH from PYTHONPATH")
 def path_in_pythonpath(job: JobScript) -> Found:
     """`PATH` in `PYTHONPATH`."""
     if re.search(r"\$\{?PATH\}?", job.set_to("PYTHONPATH")):
@@ -204,7 +191,6 @@ def path_in_pythonpath(job: JobScript) -> Found:
 
 
 @error(
-    "no-wait",
     "nothing waits for this program: the script ends, and the scheduler kills it",
     "remove the `&`, or put `wait` at the end of the script",
 )
@@ -228,7 +214,7 @@ def _continues(command: ShellCommand, later: Sequence[ShellCommand]) -> bool:
     return bool(command.within) and any(other.ends_with != "&" for other in beside)
 
 
-@warning("first-node-only", "this runs on the first of {0} nodes, and `{1}` is a folder of that node", "{2}")
+@warning("this runs on the first of {0} nodes, and `{1}` is a folder of that node", "{2}")
 def first_node_only(job: JobScript) -> Found:
     """Files that are copied to a folder of the first node only."""
     several = job.nodes > 1 and (job.tasks or job.nodes) > 1
@@ -243,7 +229,7 @@ def first_node_only(job: JobScript) -> Found:
                 yield command.line, job.nodes, target, fix
 
 
-@advice("minutes", "Slurm reads `{0}` as {1} minutes", "`--time={1}:00:00` for hours")
+@advice("Slurm reads `{0}` as {1} minutes", "`--time={1}:00:00` for hours")
 def minutes(job: JobScript) -> Found:
     """A time in minutes that looks like one in hours."""
     hours = re.fullmatch(r"(24|36|48|72|96):00", job.value("time") or "")
@@ -252,7 +238,6 @@ def minutes(job: JobScript) -> Found:
 
 
 @warning(
-    "tasks-anywhere",
     "the number of nodes is not given, so the tasks may be on any number of nodes",
     "add `--nodes=N` and `--ntasks-per-node=N`",
 )

@@ -58,7 +58,6 @@ LOCAL = re.compile(r"--no-index|--offline|install (-e )?\.|install \S+\.whl$|--n
 
 
 @error(
-    "scheduler",
     "these directives are for {0}, but the scheduler of site `{1.name}` is {2}",
     "write them for {3}; `provision job horovod --site {1.typed} --arch {4}` shows how",
 )
@@ -69,7 +68,7 @@ def scheduler(job: JobScript, foreign: Site, archs: tuple[Arch, ...]) -> Found:
     yield job.line_of(*job.options), TITLES[job.scheduler], foreign, title or "none", title or "a shell", arch
 
 
-@warning("folder", "PBS starts jobs in your home folder", '`cd "$PBS_O_WORKDIR"`')
+@warning("PBS starts jobs in your home folder", '`cd "$PBS_O_WORKDIR"`')
 def folder(job: JobScript, site: Site) -> Found:
     """A job that starts in the home folder instead of the folder of its submission."""
     relative = any(start.path[:1] not in "/~$" for start in job.starts())
@@ -79,7 +78,6 @@ def folder(job: JobScript, site: Site) -> Found:
 
 
 @warning(
-    "burst-buffer",
     "{0} nodes: from {1.files.burst_buffer_from} nodes on, data must be on the burst buffer of `{1.name}`",
     "add `#DW jobdw` and `#DW stage_in`; `provision job KIND --stage-in FOLDER` writes them",
 )
@@ -123,7 +121,7 @@ def _register(key: str, options: tuple[str, ...], title: str, *, only_warns: boo
     reasons = [f"No {title.partition(' ')[2]}, or one that the site forbids"] if title else []
     reasons += [f"`{key}` that the scheduler, a queue or a node does not have"] if key in FIXES else []
     for check in (*((wanted,) if title else ()), *((refused,) if key in FIXES else ()), not_here):
-        (warning if only_warns else error)(key, "{0}", "{1}", "; ".join(reasons))(check)
+        (warning if only_warns else error)("{0}", "{1}", name=key, finds="; ".join(reasons))(check)
 
 
 for _key, _row in KEYS.items():
@@ -178,7 +176,7 @@ def _refused(job: JobScript, site: Site, arch: Arch) -> Iterator[tuple[str, str,
             yield "memory", message, f"request at most `--mem={most}G`"
 
 
-@warning("unknown-queue", "the profile of `{0}` has no {1} `{2}`; it has {3}", "{4}")
+@warning("the profile of `{0}` has no {1} `{2}`; it has {3}", "{4}", name="unknown-queue")
 def unknown_queues(job: JobScript, site: Site) -> Found:
     """A queue or QOS that the profile does not know."""
     names = ", ".join(f"`{name}`" for name in sorted({name for arch in site.archs for name in queues_of(arch)}))
@@ -191,9 +189,7 @@ def unknown_queues(job: JobScript, site: Site) -> Found:
 
 
 @warning(
-    "unknown-constraint",
-    "the profile of `{0}` has no nodes with `{1}`; it has {2}",
-    '`sinfo -o "%N %f"` lists the features of the nodes',
+    "the profile of `{0}` has no nodes with `{1}`; it has {2}", '`sinfo -o "%N %f"` lists the features of the nodes'
 )
 def unknown_constraint(job: JobScript, site: Site) -> Found:
     """A feature of nodes that the profile does not know."""
@@ -212,7 +208,7 @@ def _gpu_option(site: Site) -> str:
     return "`#SBATCH --gres=gpu:1`" if site.scheduler.gpus == "gres" else f"`#SBATCH --{site.scheduler.gpus}=1`"
 
 
-@error("arch-partition", "partition `{0}` has nodes of arch {1}, not of `{2}`", "`--arch {3}`, or {4}")
+@error("partition `{0}` has nodes of arch {1}, not of `{2}`", "`--arch {3}`, or {4}")
 def arch_partition(job: JobScript, site: Site, named: Arch | None) -> Found:
     """A partition of another arch than the one that is named."""
     partition = job.value("partition")
@@ -222,7 +218,7 @@ def arch_partition(job: JobScript, site: Site, named: Arch | None) -> Found:
         yield job.line_of("partition"), partition, listed, named.name, others[0], f"`--partition={named.job.partition}`"
 
 
-@error("gpu-partition", "{0}", "{1}")
+@error("{0}", "{1}")
 def gpu_partition(job: JobScript, site: Site) -> Found:
     """GPUs and a partition that contradict each other."""
     partition, of_gpus, of_cpus = job.value("partition"), _partitions(site, gpus=True), _partitions(site, gpus=False)
@@ -238,7 +234,7 @@ def gpu_partition(job: JobScript, site: Site) -> Found:
         yield job.line_of("gres", "gpus", "gpus-per-node", "gpus-per-task"), message, partitions
 
 
-@warning("no-gpus-requested", "the nodes have GPUs, but the job requests none, so its programs see none", "{0}")
+@warning("the nodes have GPUs, but the job requests none, so its programs see none", "{0}")
 def no_gpus_requested(
     job: JobScript, site: Site, archs: tuple[Arch, ...], named: Arch | None, training: TrainingProgram | None
 ) -> Found:
@@ -264,7 +260,7 @@ def _knows_gpus(job: JobScript, site: Site) -> bool:
     return site.scheduler.gpus != "none" and job.scheduler == "slurm"
 
 
-@error("no-network", "compute nodes of `{0}` do not reach the internet", "{1}")
+@error("compute nodes of `{0}` do not reach the internet", "{1}")
 def no_network(job: JobScript, site: Site) -> Found:
     """A download or installation on nodes without internet."""
     where = site.network.where_to_download
@@ -276,11 +272,7 @@ def no_network(job: JobScript, site: Site) -> Found:
             yield command.line, site.name, fix
 
 
-@error(
-    "horovod-module",
-    "`{0}` imports Horovod, which is a module of its own at `{1}`",
-    "`module load {2}`",
-)
+@error("`{0}` imports Horovod, which is a module of its own at `{1}`", "`module load {2}`")
 def horovod_module(job: JobScript, site: Site, archs: tuple[Arch, ...], training: TrainingProgram | None) -> Found:
     """Horovod without the module of the site that provides it."""
     provided = [name for arch in archs for name in arch.provided if name.lower().startswith("horovod")]
@@ -292,11 +284,7 @@ def horovod_module(job: JobScript, site: Site, archs: tuple[Arch, ...], training
         yield tensorflow[0], training.file, site.name, provided[0]
 
 
-@advice(
-    "home-data",
-    "the home folder is small and slow for many readers",
-    "put the data below `{0}`",
-)
+@advice("the home folder is small and slow for many readers", "put the data below `{0}`")
 def home_data(job: JobScript, site: Site, training: TrainingProgram | None) -> Found:
     """Training data in the home folder."""
     for start in job.starts() if site.files.scratch and training is not None else ():

@@ -15,7 +15,6 @@ SERVERS = re.compile(r".*\b(train|distribute)\.(Server|replica_device_setter)|.*
 
 
 @advice(
-    "parameter-server",
     "parameter servers send all weights over gRPC, which is slow on the networks of clusters",
     "Horovod, or `tf.distribute.MultiWorkerMirroredStrategy`",
 )
@@ -43,7 +42,6 @@ def _in_scope(script: ShellScript, node: ast.AST, depth: int = 4) -> bool:
 
 
 @error(
-    "outside-scope",
     "this model is made outside the scope of the strategy, so it trains on one device only",
     "`with {0}.scope():` around the lines that make and compile the model",
 )
@@ -80,7 +78,6 @@ def _fits(script: ShellScript) -> tuple[list[ast.Call], int]:
 
 
 @advice(
-    "batch-of-all",
     "the batch is divided among the GPUs, so with more GPUs each has less to do",
     "multiply the size by `strategy.num_replicas_in_sync`",
 )
@@ -96,7 +93,6 @@ def batch_of_all(program: TrainingProgram) -> Found:
 
 
 @advice(
-    "arrays-in-strategy",
     "arrays are copied to all GPUs from one process; a `tf.data.Dataset` is divided and read ahead",
     "`tf.data.Dataset.from_tensor_slices((x, y)).shuffle(…).batch(…)`",
 )

@@ -45,7 +45,7 @@ def tensorflow_names(script: ShellScript) -> tuple[set[str], set[str]]:
     return plain - old, old
 
 
-@error("no-python", "{0}", "{1}")
+@error("{0}", "{1}")
 def no_python(program: TrainingProgram) -> Found:
     """A text that is not valid Python 3."""
     if program.error is None:
@@ -61,7 +61,6 @@ def no_python(program: TrainingProgram) -> Found:
 
 
 @error(
-    "no-global-step",
     "the steps are not counted, so StopAtStepHook never stops and every checkpoint is of step 0",
     "`step = tf.train.get_or_create_global_step()`, then `minimize(loss, global_step=step)`",
 )
@@ -75,7 +74,7 @@ def no_global_step(program: TrainingProgram) -> Found:
             yield (applied[0],)
 
 
-@error("hooks-unread", "{0}, so nothing is broadcast and the ranks train from {1} weights", "{2}")
+@error("{0}, so nothing is broadcast and the ranks train from {1} weights", "{2}")
 def hooks_unread(program: TrainingProgram) -> Found:
     """Hooks that no session runs."""
     script = program.script
@@ -92,11 +91,7 @@ def hooks_unread(program: TrainingProgram) -> Found:
             yield call, "this session gets no `hooks`", "other", "`MonitoredTrainingSession(hooks=hooks, …)`"
 
 
-@error(
-    "no-such-name",
-    "`{0}.session` is in no TensorFlow: `AttributeError`",
-    "`{0}.Session`, in TensorFlow 2 `tf.compat.v1.Session`",
-)
+@error("`{0}.session` is in no TensorFlow: `AttributeError`", "`{0}.Session`, in TensorFlow 2 `tf.compat.v1.Session`")
 def no_such_name(program: TrainingProgram) -> Found:
     """`tf.session`, which no TensorFlow has."""
     plain, old = tensorflow_names(program.script)
@@ -106,7 +101,6 @@ def no_such_name(program: TrainingProgram) -> Found:
 
 
 @error(
-    "graph-changed",
     "the session has finalized its graph: `Graph is finalized and cannot be modified`",
     "call `{0}` before the session, and run its result in the session",
 )
@@ -156,7 +150,7 @@ def _appended(script: ShellScript, assigned: ast.AST | None) -> list[ast.expr]:
     return [call.args[0] for call in sorted(calls, key=lambda call: call.lineno)]
 
 
-@warning("callback-order", "`{0}` comes before the {1}", "put `{2}")
+@warning("`{0}` comes before the {1}", "put `{2}")
 def callback_order(program: TrainingProgram) -> Found:
     """Callbacks in an order that makes ranks differ."""
     first = (BROADCAST, (*READ_METRICS, AVERAGE, *OF_RATE))
@@ -170,11 +164,7 @@ def callback_order(program: TrainingProgram) -> Found:
                 yield order[place], name, *why
 
 
-@error(
-    "text-is-no-number",
-    "a variable of the environment is text, which is never equal to a number",
-    "`int(os.environ[…])`",
-)
+@error("a variable of the environment is text, which is never equal to a number", "`int(os.environ[…])`")
 def text_is_no_number(program: TrainingProgram) -> Found:
     """A variable of the environment that is compared with a number."""
     for node in program.script.of(ast.Compare):
@@ -197,7 +187,6 @@ def _is_variable(node: ast.expr) -> bool:
 
 
 @warning(
-    "softmax-twice",
     "the model ends with softmax, and the loss applies softmax again",
     "remove `activation='softmax'` or `from_logits=True`",
 )
@@ -219,7 +208,7 @@ BLANK = re.compile(
 )
 
 
-@error("blank", "`{0}` is a placeholder", "replace it with your value")
+@error("`{0}` is a placeholder", "replace it with your value", name="blank")
 def blank_in_program(program: TrainingProgram) -> Found:
     """A placeholder in a training script that was not replaced."""
     script = program.script
@@ -231,11 +220,7 @@ def blank_in_program(program: TrainingProgram) -> Found:
                 yield node, value[:100]
 
 
-@warning(
-    "exit-unread",
-    "nobody reads the {1} that `{0}` returns: the job ends as if it had trained",
-    "`sys.exit({0}())`",
-)
+@warning("nobody reads the {1} that `{0}` returns: the job ends as if it had trained", "`sys.exit({0}())`")
 def exit_unread(program: TrainingProgram) -> Found:
     """A failure that the main function returns, and that does not end the job with a failure."""
     script = program.script

@@ -47,7 +47,7 @@ def _node(job: JobScript, arch: Arch) -> tuple[int, int]:
     return max(1, ranks), threads
 
 
-@error("threads", "{0} × {1} threads{2}, but a node has {3} threads", "{4}")
+@error("{0} × {1} threads{2}, but a node has {3} threads", "{4}", name="threads")
 def too_many_threads(job: JobScript, site: Site, arch: Arch) -> Found:
     """More threads than a node has."""
     (ranks, threads), openmp = _node(job, arch), _openmp(job)
@@ -64,7 +64,7 @@ def too_many_threads(job: JobScript, site: Site, arch: Arch) -> Found:
         yield place, each, number, " of the modules", threads, fix
 
 
-@error("threads", "{0}", "inter × intra of at most {1}")
+@error("{0}", "inter × intra of at most {1}", name="threads")
 def too_many_in_pools(job: JobScript, site: Site, arch: Arch, training: TrainingProgram | None) -> Found:
     """More threads than a node has, in the pools of TensorFlow."""
     ranks, threads = _node(job, arch)
@@ -74,7 +74,7 @@ def too_many_in_pools(job: JobScript, site: Site, arch: Arch, training: Training
             yield from [(place, reason, max(1, threads // ranks))] if reason else []
 
 
-@error("threads", "{0}", "inter × intra of at most {1}")
+@error("{0}", "inter × intra of at most {1}", name="threads")
 def too_many_in_program_alone(
     program: TrainingProgram, site: Site, named: Arch | None, script: JobScript | None
 ) -> Found:
@@ -97,7 +97,7 @@ def _pools(job: JobScript, training: TrainingProgram | None) -> Iterator[tuple[A
         yield Shown(line, f"inter {inter}, intra {intra}"), inter, intra, f'int(os.environ["{OMP}"])'
 
 
-@warning("intra-omp", "TensorFlow's intra pool differs from the {0} threads of OpenMP", "{1}")
+@warning("TensorFlow's intra pool differs from the {0} threads of OpenMP", "{1}")
 def intra_omp(job: JobScript, site: Site, arch: Arch, training: TrainingProgram | None) -> Found:
     """A thread pool of TensorFlow that differs from the threads of OpenMP."""
     openmp = _openmp(job)
@@ -107,9 +107,7 @@ def intra_omp(job: JobScript, site: Site, arch: Arch, training: TrainingProgram 
 
 
 @warning(
-    "omp-owner",
-    "the modules of `{0}` set `{1}`; another value uses too few or too many threads of the node",
-    "remove this line",
+    "the modules of `{0}` set `{1}`; another value uses too few or too many threads of the node", "remove this line"
 )
 def omp_owner(job: JobScript, site: Site, arch: Arch, training: TrainingProgram | None) -> Found:
     """A variable of OpenMP that the modules of the site set."""

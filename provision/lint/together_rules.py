@@ -31,7 +31,6 @@ OF_SEVERAL_GPUS = {"--gpus", "--sweep", "--out"}
 
 
 @error(
-    "ranks-alone",
     "the job starts several ranks, but nothing in this script makes them work together: each trains alone",
     "use {0}, or start one task",
 )
@@ -79,7 +78,7 @@ def _other_ways(
     yield kind, others[-1] if others else "", doubt, _command(job, command, right, profile)
 
 
-@error("strategy-unused", "the job is for {0}, but nothing in this program uses it: {1}", "`{2}`")
+@error("the job is for {0}, but nothing in this program uses it: {1}", "`{2}`")
 def strategy_unused(job: JobScript, program: TrainingProgram, start: Start | None, profile: Site | None) -> Found:
     """A job of `provision job` whose program does not use what the job is for: Horovod, a strategy, MPI."""
     for kind, _, doubt, command in _other_ways(job, program, start, profile):
@@ -87,9 +86,7 @@ def strategy_unused(job: JobScript, program: TrainingProgram, start: Start | Non
             yield Shown(program.trains or 1, ""), *NEEDS[kind], command
 
 
-@warning(
-    "kind-unseen", "the job is for {0}, but nothing in this program uses it, as far as it can be read: {1}", "`{2}`"
-)
+@warning("the job is for {0}, but nothing in this program uses it, as far as it can be read: {1}", "`{2}`")
 def kind_unseen(job: JobScript, program: TrainingProgram, start: Start | None, profile: Site | None) -> Found:
     """A program that shows no use of what its kind of job is for, but cannot be read as a whole."""
     for kind, _, doubt, command in _other_ways(job, program, start, profile):
@@ -97,7 +94,7 @@ def kind_unseen(job: JobScript, program: TrainingProgram, start: Start | None, p
             yield Shown(program.trains or 1, ""), NEEDS[kind][0], doubt, command
 
 
-@advice("one-process", "this uses {0}, but the job starts one process", "`{1}`")
+@advice("this uses {0}, but the job starts one process", "`{1}`")
 def one_process(job: JobScript, program: TrainingProgram, start: Start | None, profile: Site | None) -> Found:
     """A job of one process whose program can use several."""
     for kind, right, _, command in _other_ways(job, program, start, profile):

@@ -49,7 +49,6 @@ CHOOSES_GPU = re.compile(r"set_device|local_?(rank|id)|device_(count|ids?)|gpu(_
 
 
 @error(
-    "torchrun-tasks",
     "each of the {0} tasks of a node starts torchrun, and each torchrun starts {1} processes of its own: {0} × {1} on a node",
     "`--ntasks-per-node=1` for torchrun, or the program without torchrun in one task for each GPU",
 )
@@ -77,7 +76,6 @@ def _differs(job: JobScript, launch: ShellCommand, number: str) -> bool:
 
 
 @error(
-    "number-of-shell",
     "the shell of the job script replaces `${0}` before the processes exist, so all of them get the same {1}",
     "`{2}`, or the same in a script that the launcher starts: each process then reads its own",
 )
@@ -132,7 +130,6 @@ def _own_number(job: JobScript, word: str) -> re.Match[str] | None:
 
 
 @error(
-    "torchrun-apart",
     "each of the {0} nodes starts a training of its own: this torchrun {1}",
     '`torchrun --nnodes={0} --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:29500" …`',
 )
@@ -160,11 +157,7 @@ def _processes(job: JobScript, command: ShellCommand) -> int:
     return int(each) if each.isdecimal() and len(each) < 10 else 0
 
 
-@error(
-    "processes-per-gpu",
-    "{0} processes on each node, but {1} GPU{2} there: the last ones find none",
-    "`--nproc-per-node={1}`",
-)
+@error("{0} processes on each node, but {1} GPU{2} there: the last ones find none", "`--nproc-per-node={1}`")
 def processes_per_gpu(job: JobScript) -> Found:
     """More processes of torchrun on a node than GPUs."""
     for command in job.commands:
@@ -174,7 +167,6 @@ def processes_per_gpu(job: JobScript) -> Found:
 
 
 @error(
-    "world-size",
     "`WORLD_SIZE` is {0}, but {1} tasks are started: they wait for each other, or fail",
     "`export WORLD_SIZE=$SLURM_NTASKS`",
 )
@@ -199,7 +191,6 @@ def _tells_size(program: TrainingProgram) -> bool:
 
 
 @error(
-    "torchrun-one-node",
     "the job has {0} nodes, but this starts torchrun on the first one only",
     "`srun --ntasks-per-node=1 torchrun --nnodes={0} …`",
 )
@@ -213,7 +204,6 @@ def torchrun_one_node(job: JobScript) -> Found:
 
 
 @error(
-    "master-here",
     "the first process is on another node than most, but {0} is an address of each node itself: they wait for each other",
     '`export MASTER_ADDR="{1}"` in the job script, for all of them',
 )
@@ -337,9 +327,9 @@ def _left_on_first_gpu(program: TrainingProgram) -> ast.expr | None:
 
 
 @error(
-    "gpu-not-pinned",
     "all {0} processes of a node use GPU 0",
     '`torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))` before the first use of a GPU, or one GPU for each task',
+    name="gpu-not-pinned",
 )
 def all_on_first_gpu(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """Processes of PyTorch of which none chooses its GPU."""
@@ -377,7 +367,6 @@ def _of_global_rank(script: ShellScript, node: ast.expr) -> bool:
 
 
 @error(
-    "rank-as-gpu",
     "this GPU has the number of a process among all {0}, but a node has only {1}: those of the second node find none",
     '`torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))`',
 )
@@ -409,7 +398,6 @@ FIRST = re.compile(
 
 
 @error(
-    "collective-on-one",
     "only the first process calls `{0}`, and waits there for all others",
     "move it out of the `if`, so that each process calls it",
 )
@@ -457,9 +445,9 @@ def _chosen(script: ShellScript, call: ast.Call, depth: int = 3) -> tuple[bool, 
 
 
 @error(
-    "ranks-alone",
     "the processes find each other, but nothing makes them share what they learn: each trains alone",
     "`model = torch.nn.parallel.DistributedDataParallel(model)`",
+    name="ranks-alone",
 )
 def group_unused(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """A process group that no process uses for its training."""
@@ -478,7 +466,6 @@ def group_unused(job: JobScript, program: TrainingProgram, start: Start | None) 
 
 
 @error(
-    "no-process-group",
     "DistributedDataParallel needs the group of all processes, but nothing makes it: each process ends with an error",
     "`torch.distributed.init_process_group()` before it",
 )
@@ -498,7 +485,6 @@ def no_process_group(program: TrainingProgram) -> Found:
 
 
 @warning(
-    "gloo-on-gpus",
     "gloo takes the gradients of GPUs through memory and TCP: neither NVLink nor InfiniBand is used",
     '`init_process_group("nccl")`',
 )
@@ -513,7 +499,6 @@ def gloo_on_gpus(job: JobScript, program: TrainingProgram) -> Found:
 
 
 @warning(
-    "no-set-epoch",
     "nothing calls `set_epoch`, so every epoch has its data in the same order",
     "`{0}.set_epoch(epoch)` at the beginning of each epoch",
 )

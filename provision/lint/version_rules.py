@@ -87,7 +87,6 @@ def _of_version(
 
 
 @error(
-    "tf1-names",
     "`{0}` is a name of TensorFlow 1, which {1[0]}.{1[1]} does not have",
     "`import tensorflow.compat.v1 as tf`, then `tf.disable_v2_behavior()`",
 )
@@ -104,7 +103,6 @@ def tf1_names(job: JobScript, program: TrainingProgram) -> Found:
 
 
 @error(
-    "tf2-names",
     "`{0}` is of TensorFlow 2: {1[0]}.{1[1]} {2}",
     "a program for TensorFlow 1 (`provision example graph`), or a module of TensorFlow 2",
 )
@@ -123,7 +121,6 @@ def tf2_names(job: JobScript, program: TrainingProgram) -> Found:
 
 
 @error(
-    "tf1-eager",
     "a placeholder needs a graph, but TensorFlow 2 runs eagerly: `RuntimeError`",
     "`tf.compat.v1.disable_v2_behavior()` after the imports, or `with tf.Graph().as_default():`",
 )
@@ -146,7 +143,7 @@ def _compiled(script: ShellScript) -> list[ast.Call]:
     return [call for call in calls if given(call, "optimizer") is not None or given(call, "loss") is not None]
 
 
-@error("run-tf-function", "{0}", "{1}")
+@error("{0}", "{1}")
 def run_tf_function(job: JobScript, program: TrainingProgram) -> Found:
     """`experimental_run_tf_function`, missing or not known."""
     keras_3, early = _of_version(job, program, (2, 16), keras_3=True), _of_version(job, program, (2,), (2, 2))
@@ -161,7 +158,7 @@ def run_tf_function(job: JobScript, program: TrainingProgram) -> Found:
         yield Shown(min(plainly), early), why, "pass `experimental_run_tf_function=False` to `compile`"
 
 
-@error("keras-3-names", "Keras 3 refuses the name `{0}`: `ValueError`", "let the name end in `{1}`{2}")
+@error("Keras 3 refuses the name `{0}`: `ValueError`", "let the name end in `{1}`{2}")
 def keras_3_names(job: JobScript, program: TrainingProgram) -> Found:
     """Names of files that Keras 3 refuses."""
     shown = _of_version(job, program, (2, 16), keras_3=True)
@@ -173,7 +170,6 @@ def keras_3_names(job: JobScript, program: TrainingProgram) -> Found:
 
 
 @error(
-    "keras-3-path",
     "`load_data` of Keras 3 takes the name of a file, not a path: `ValueError`",
     "read the file with `numpy.load`, or copy it to `$KERAS_HOME/datasets` and give its name",
 )
@@ -213,7 +209,6 @@ def _is_class(script: ShellScript, node: ast.AST) -> bool:
 
 
 @error(
-    "unbound-save",
     "`{0}` saves no model: it is a method of the class, and gets a name where it needs the model (`TypeError`)",
     "`model.save(…)`, with the variable of the model",
 )
@@ -238,7 +233,6 @@ def _is_model(script: ShellScript, node: ast.AST) -> bool:
 
 
 @error(
-    "multiworker-version",
     "`tf.distribute.MultiWorkerMirroredStrategy` came with TensorFlow 2.4: `AttributeError`",
     "`tf.distribute.experimental.MultiWorkerMirroredStrategy` (from 2.0 on), or a newer TensorFlow",
 )
@@ -252,7 +246,6 @@ def multiworker_version(job: JobScript, program: TrainingProgram) -> Found:
 
 
 @error(
-    "multiworker-keras-3",
     "`fit` of Keras 3 fails under MultiWorkerMirroredStrategy",
     "a module with tf-keras and `export TF_USE_LEGACY_KERAS=1`, or your own loop with `strategy.run`",
 )
@@ -265,7 +258,6 @@ def multiworker_keras_3(job: JobScript, program: TrainingProgram) -> Found:
 
 
 @advice(
-    "parallel-reads",
     "the {0} parallel reads in line {1} of `{2}` need {0} more threads of this pool",
     "`num_parallel_reads={3}`, or more threads of this pool and fewer of the other one",
 )

@@ -25,10 +25,11 @@ def rules_named(text: str) -> set[str]:
 
 
 def test_every_rule_in_the_table_is_reported_by_a_file() -> None:
-    """The keys of `[archs.<arch>.job]` are reported by their names."""
+    """A rule is a function with its name; the keys of `[archs.<arch>.job]` are reported by their names."""
     folder = ROOT / "provision" / "lint"
     source = "".join(path.read_text(encoding="utf-8") for path in folder.glob("*.py") if path.name != "rules.py")
-    assert [name for name in RULES if f'"{name}"' not in source] == []
+    functions = {name for name in RULES if f"def {name.replace('-', '_')}(" in source}
+    assert [name for name in RULES if name not in functions and f'"{name}"' not in source] == []
 
 
 def test_every_requirement_of_the_pages_is_listed_once() -> None:
