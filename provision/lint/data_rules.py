@@ -1,4 +1,4 @@
-"""The rules for the input of a training script: data that is not used, that every rank reads, or that must be downloaded."""
+"""The rules for the data of a training script: what is not used, read by every rank or downloaded, and output that is lost."""
 
 from __future__ import annotations
 
@@ -96,10 +96,9 @@ def input_not_split(program: TrainingProgram) -> Found:
     if handed or any(SPLITS.search(word) for word in words):
         return
     for one in scripts:
-        named: list[ast.Name | ast.Attribute] = [*one.of(ast.Name), *one.of(ast.Attribute)]
-        for node in named:
+        for node in one.reads():
             of_horovod = isinstance(node, ast.Attribute) and node.attr == "size" and last(node.value) in aliases
-            number = isinstance(node.ctx, ast.Load) and (of_horovod or PROCESS.search(last(node)))
+            number = of_horovod or PROCESS.search(last(node))
             # A use that is not known to be for something else counts as splitting.
             if number and not _for_something_else(one, node):
                 return
@@ -116,16 +115,14 @@ def _samplers_unused(script: ShellScript) -> Iterator[tuple[ast.Call, str]]:
     """The samplers of training data that no data loader gets, with their names."""
     for call in script.calls_of("DistributedSampler"):
         for name in (one.id for one in script.targets(call) if isinstance(one, ast.Name)):
-            uses = [node for node in script.of(ast.Name) if node.id == name and isinstance(node.ctx, ast.Load)]
-            handed = any(last(script.parents[id(node)]) != "set_epoch" for node in uses)
+            handed = any(last(script.parents[id(node)]) != "set_epoch" for node in script.reads(name))
             if not handed and not re.search(r"val|test|eval", name, re.IGNORECASE):
                 yield call, name
 
 
 def _for_something_else(script: ShellScript, call: ast.expr) -> bool:
     """Whether the rank or the number of ranks is used for a learning rate, a GPU, a condition or a text."""
-    inner: ast.AST = call
-    for outer in script.around(call):
+    for inner, outer in script.steps(call):
         match outer:
             case ast.If(test=test) | ast.IfExp(test=test) | ast.While(test=test) | ast.Assert(test=test):
                 return inner is test
@@ -147,7 +144,6 @@ def _for_something_else(script: ShellScript, call: ast.expr) -> bool:
                 return False
             case _:
                 pass
-        inner = outer
     return False
 
 
@@ -158,12 +154,10 @@ def _for_something_else(script: ShellScript, call: ast.expr) -> bool:
 )
 def downloads_on_nodes(program: TrainingProgram, site: Site, script: JobScript | None) -> Found:
     """Data or weights that are fetched on nodes without internet."""
-    proxied = {name.lower() for name in script.variables} & {"http_proxy", "https_proxy"} if script else set()
+    proxied = script is not None and script.proxies & {"http_proxy", "https_proxy"}
     where = site.network.where_to_download or "a machine with internet"
-    unset = (
-        {word for command in script.commands if command.name == "unset" for word in command.words} if script else set()
-    )
-    alone = site.network.compute == "no" or (site.network.compute == "proxy" and "https_proxy" in unset)
+    unset = script is not None and "https_proxy" in script.unset
+    alone = site.network.compute == "no" or (site.network.compute == "proxy" and unset)
     for one in program.downloads if alone and not proxied else ():
         yield Shown(one.line, one.fetch), site.name, one.what, fetch_command(one, site), where
 
@@ -242,3 +236,54 @@ def _address(script: ShellScript, node: ast.expr | None) -> bool:
     """Whether a value is an address on the internet, as far as it is written in the script."""
     sources = script.sources(start) if (start := first_part(node)) else ()
     return any(re.match("(https?|ftp)://", str(value_of(first_part(source)) or "")) for source in sources)
+
+
+# Output below /tmp. Data, caches and files that are only read may be there: many sites advise to copy data to the node.
+# Names of functions that read or look, of what a script writes, and of what it reads.
+LOOKS = re.compile(r"load|read|restore|exists|is_?(file|dir)|list_?dir|glob|rmtree|remove|unlink|assert", re.IGNORECASE)
+WRITTEN = re.compile(
+    r"out|save|log|ckpt|check_?point|model|export|result|writ|backup|eval|train_|summar|plot|fig", re.IGNORECASE
+)
+READ = re.compile(
+    r"data|input|image|annot|csv|json|cache|te?mp|scratch|sock|lock|port|src|source|record|prefix|__file__",
+    re.IGNORECASE,
+)
+
+
+@warning("`{0}` is on the node and is lost after the job", 'write to a folder below `os.environ["PROVISION_OUTPUT"]`')
+def node_local_output(program: TrainingProgram) -> Found:
+    """Output below /tmp, which is lost after the job."""
+    script = program.script
+    if script.modules & {"unittest", "pytest", "absl.testing"} or "TestCase" in script.names:
+        return
+    for node in script.of(ast.Constant):
+        if isinstance(node.value, str) and node.value.startswith("/tmp/"):
+            is_docstring = isinstance(script.parents.get(id(node)), ast.Expr)
+            if not is_docstring and not _is_read(script, node, node.value):
+                yield node, node.value[:100]
+
+
+def _is_read(script: ShellScript, path: ast.Constant, text: str) -> bool:
+    """Whether the nearest name that shows it is one of something that is read: data, a cache, a file that exists already."""
+    for outer in script.around(path):
+        match outer:
+            case ast.Compare():
+                return True
+            case ast.keyword(arg=str(word)):
+                name = word
+            case ast.Call(args=words) if last(outer) == "open":
+                mode = given(outer, "mode", 1)
+                return mode is None or "r" in str(value_of(mode) or "")
+            case ast.Call(args=words):
+                name = " ".join((last(outer), *(str(value_of(word)) for word in words if word is not path)))
+                if LOOKS.search(last(outer)):
+                    return True
+            case ast.Assign(targets=[target, *_]) | ast.AnnAssign(target=target):
+                name = last(target)
+            case _:
+                name = ""
+        if WRITTEN.search(name) or READ.search(name):
+            return not WRITTEN.search(name)
+        if isinstance(outer, ast.stmt):
+            break
+    return bool(READ.search(text[5:])) and not WRITTEN.search(text)

@@ -207,7 +207,7 @@ def _for_some_ranks(script: ShellScript, call: ast.Call) -> bool:
         case ast.Return() | ast.Assign(targets=[ast.Attribute(), *_]):
             return True  # it may be read anywhere
         case ast.Assign(targets=[ast.Name(id=name), *_]):
-            read = [node for node in script.of(ast.Name) if node.id == name and isinstance(node.ctx, ast.Load)]
+            read = script.reads(name)
             return all(script.on_some_ranks(node) for node in read) if read else last(call) not in MAKE_FILES
         case _:
             return False

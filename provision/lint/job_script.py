@@ -152,6 +152,16 @@ class JobScript:
         """Every module that the script loads, with its line."""
         return tuple((command.line, name) for command in self.commands for name in loaded_by(command.plain))
 
+    @cached_property
+    def unset(self) -> set[str]:
+        """The variables that the script unsets."""
+        return {word for command in self.commands if command.name == "unset" for word in command.words[1:]}
+
+    @property
+    def proxies(self) -> set[str]:
+        """The proxies to the internet that the script sets, in lower case."""
+        return {name.lower() for name in self.variables} & {"http_proxy", "https_proxy", "all_proxy"}
+
     def does(self, *words: str) -> int | None:
         """The line of the first command that begins with these words, not counting options between them."""
         lines = (command.line.number for command in self.commands if command.plain[: len(words)] == words)

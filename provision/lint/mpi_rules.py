@@ -54,11 +54,9 @@ def _failures(script: ShellScript) -> Iterator[ast.stmt | ast.expr]:
 
 def _condition(script: ShellScript, node: ast.AST) -> str:
     """The nearest condition of a rank around a node that is true there; empty if there is none."""
-    inner = node
-    for outer in script.around(node):
+    for inner, outer in script.steps(node):
         if isinstance(outer, ast.If) and inner is not outer.test and script.by_rank(outer.test):
             return ast.unparse(outer.test) if inner in outer.body else "else"
-        inner = outer
     return ""
 
 

@@ -265,8 +265,7 @@ def no_network(job: JobScript, site: Site) -> Found:
     """A download or installation on nodes without internet."""
     where = site.network.where_to_download
     fix = f"run it on {where} before the job" if where else "copy what it fetches to the site before the job"
-    proxies = {name.lower() for name in job.variables} & {"http_proxy", "https_proxy", "all_proxy"}
-    for command in job.commands if site.network.compute == "no" and not proxies else ():
+    for command in job.commands if site.network.compute == "no" and not job.proxies else ():
         text = " ".join(command.words)[:4096]
         if FETCHES.match(text) and not LOCAL.search(text):
             yield command.line, site.name, fix

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Iterator
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from provision.lint.imports import Import, read_imports
@@ -162,6 +163,11 @@ class ShellScript:
             values += defaults[default : default + 1] if default >= 0 and (None in passed or not passed) else []
         return values
 
+    def reads(self, name: str | None = None) -> list[ast.Name | ast.Attribute]:
+        """The places where names and attributes are read, or only where this name is."""
+        found: list[ast.Name | ast.Attribute] = [*self.of(ast.Name), *(self.of(ast.Attribute) if name is None else ())]
+        return [node for node in found if isinstance(node.ctx, ast.Load) and name in (None, last(node))]
+
     @cached_property
     def modules(self) -> set[str]:
         """The modules that the script imports, with their full names."""
@@ -235,6 +241,10 @@ class ShellScript:
             yield parent
             parent = self.parents.get(id(parent))
 
+    def steps(self, node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+        """The way out of a node: each node on it with the one around it."""
+        return pairwise((node, *self.around(node)))
+
     def is_inside(self, node: ast.AST, *kinds: type[ast.AST]) -> bool:
         """Whether a node of one of these kinds is around a node."""
         return any(isinstance(outer, kinds) for outer in self.around(node))
@@ -245,8 +255,7 @@ class ShellScript:
 
     def on_some_ranks(self, node: ast.AST, depth: int = 4) -> bool:
         """Whether only some ranks run this node, as far as it can be seen; True if it cannot."""
-        inner: ast.AST = node
-        for outer in self.around(node):
+        for inner, outer in self.steps(node):
             if self._left_before(outer, inner):
                 return True
             match outer:
@@ -272,7 +281,6 @@ class ShellScript:
                     chosen = False
             if chosen:
                 return True
-            inner = outer
         return False
 
     def _made_by_rank(self, test: ast.expr) -> bool:

@@ -18,18 +18,13 @@ from provision.profile.site import Site
 from provision.wording import count
 
 
-def _threads_of(job: JobScript, name: str) -> int | None:
-    """The number that the script gives to a variable of threads."""
-    return whole_number(job.set_to(name))
-
-
 def _openmp(job: JobScript) -> tuple[int, ShellLine] | None:
     """The threads of OpenMP that the script gives to its ranks, and the line."""
     for launch in reversed(job.launches):
         threads = launch.number("-e OMP_NUM_THREADS", "=") if launch.launcher == "aprun" else None
         if threads is not None:
             return threads, launch.line
-    number = _threads_of(job, OMP)
+    number = whole_number(job.set_to(OMP))
     return None if number is None else (number, job.variables[OMP])
 
 
@@ -86,7 +81,7 @@ def too_many_in_program_alone(
 def _pools(job: JobScript, training: TrainingProgram | None) -> Iterator[tuple[Any, int | None, int | None, str]]:
     """The sizes of TensorFlow's pools in variables of the job, and as plain numbers of the program: place, inter, intra, fix."""
     if INTRA in job.variables:
-        yield job.variables[INTRA], _threads_of(job, INTER), _threads_of(job, INTRA), f"{INTRA}={{}}"
+        yield job.variables[INTRA], whole_number(job.set_to(INTER)), whole_number(job.set_to(INTRA)), f"{INTRA}={{}}"
     if training is None:
         return
     script, names = training.script, ("inter_op_parallelism_threads", "intra_op_parallelism_threads")

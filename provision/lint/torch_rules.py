@@ -252,8 +252,7 @@ def _on_first_gpu(script: ShellScript) -> ast.expr | None:
     """The first expression by which every process uses GPU 0, if nothing in the script chooses a GPU."""
     ids = [value for call in script.calls for name in ("device_ids", "output_device") if (value := given(call, name))]
     fixed = bool(ids) and all(isinstance(value, ast.List | ast.Constant) and _is_zero(value) for value in ids)
-    of_any: list[ast.Name | ast.Attribute] = [*script.of(ast.Name), *script.of(ast.Attribute)]
-    words = {last(node) for node in of_any if isinstance(node.ctx, ast.Load) and not _only_asked(script, node)}
+    words = {last(node) for node in script.reads() if not _only_asked(script, node)}
     # The number is read into a name, whose uses decide.
     into = (node for node in script.of(ast.Assign) if any(map(_names_gpu, node.targets)))
     read = {id(part) for node in into for part in ast.walk(node.value)}
@@ -293,18 +292,13 @@ def _only_asked(script: ShellScript, node: ast.AST) -> bool:
         if isinstance(outer, ast.Compare | ast.FormattedValue) or (
             isinstance(outer, ast.Call) and last(outer) == "print"
         ):
-            return not any(
-                isinstance(part, ast.Constant) and "cuda" in str(part.value) for part in ast.walk(_text(script, outer))
-            )
+            # The text of which a value is a part: `f"cuda:{rank}"`.
+            around = script.parents.get(id(outer))
+            parts = ast.walk(around if isinstance(around, ast.JoinedStr) else outer)
+            return not any(isinstance(part, ast.Constant) and "cuda" in str(part.value) for part in parts)
         if isinstance(outer, ast.stmt):
             return isinstance(outer, ast.If | ast.While) and any(part is node for part in ast.walk(outer.test))
     return False
-
-
-def _text(script: ShellScript, node: ast.AST) -> ast.AST:
-    """The text of which a value is a part: `f"cuda:{rank}"`."""
-    outer = script.parents.get(id(node))
-    return outer if isinstance(outer, ast.JoinedStr) else node
 
 
 def _left_on_first_gpu(program: TrainingProgram) -> ast.expr | None:
@@ -420,8 +414,7 @@ def collective_on_one(program: TrainingProgram) -> Found:
 
 def _chosen(script: ShellScript, call: ast.Call, depth: int = 3) -> tuple[bool, bool] | None:
     """If only some processes make a call: whether that is only the first one, and whether it then leaves."""
-    inner: ast.AST = call
-    for outer in script.around(call):
+    for inner, outer in script.steps(call):
         if isinstance(outer, FUNCTIONS) and inner in outer.body:
             calls = script.callers(outer) if depth else None
             chosen = [_chosen(script, one, depth - 1) for one in calls or ()]
@@ -440,7 +433,6 @@ def _chosen(script: ShellScript, call: ast.Call, depth: int = 3) -> tuple[bool, 
                 isinstance(outer.body[-1], LEAVES) or "exit" in ast.unparse(outer.body[-1])
             )
             return first, left
-        inner = outer
     return None
 
 

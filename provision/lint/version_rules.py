@@ -137,17 +137,12 @@ def tf1_eager(job: JobScript, program: TrainingProgram) -> Found:
         yield (Shown(min(call.lineno for call in holders), shown),)
 
 
-def _compiled(script: ShellScript) -> list[ast.Call]:
-    """The calls that compile a model of Keras."""
-    calls = script.methods("compile")
-    return [call for call in calls if given(call, "optimizer") is not None or given(call, "loss") is not None]
-
-
 @error("{0}", "{1}")
 def run_tf_function(job: JobScript, program: TrainingProgram) -> Found:
     """`experimental_run_tf_function`, missing or not known."""
     keras_3, early = _of_version(job, program, (2, 16), keras_3=True), _of_version(job, program, (2,), (2, 2))
-    calls = _compiled(program.script)
+    compiles = program.script.methods("compile")
+    calls = [call for call in compiles if given(call, "optimizer") is not None or given(call, "loss") is not None]
     flagged = [call.lineno for call in calls if given(call, "experimental_run_tf_function") is not None]
     plainly = [call.lineno for call in calls if not unpacks(call)]
     if keras_3 and flagged:
