@@ -57,15 +57,14 @@ def launch_argv(
     nodes: int,
     ranks_per_node: int,
     cpus: int = 0,
-    cpus_per_core: int = 1,
     environ: Sequence[str] = (),
     mpiexec: str = "mpiexec",
 ) -> tuple[str, ...]:
     """The command that runs `program` as `nodes * ranks_per_node` ranks.
 
-    `cpus` is the number of CPUs of one rank, as the scheduler counts them (0: not given). `cpus_per_core` is the number
-    of hardware threads used on each core. `environ` holds the `NAME=value` pairs that must reach the ranks: srun, aprun
-    and Hydra pass on the whole environment and do not need them; the other launchers get each one by name.
+    `cpus` is the number of CPUs of one rank, as the scheduler counts them (0: not given). `environ` holds the `NAME=value`
+    pairs that must reach the ranks: srun, aprun and Hydra pass on the whole environment and do not need them; the other
+    launchers get each one by name.
 
     Raises:
         ConfigError: several ranks are needed, but the launcher starts only one.
@@ -90,7 +89,6 @@ def launch_argv(
         case "aprun":
             shape = ("-n", str(ranks), "-N", str(ranks_per_node))
             shape += ("-d", str(cpus)) if cpus else ()
-            shape += ("-j", str(cpus_per_core)) if cpus_per_core > 1 else ()
             # Binds each rank to its own `-d` processors. Without `-cc depth` all threads of a rank share one.
             shape += () if "-cc" in options else ("-cc", "depth" if cpus else "none")
             return ("aprun", *shape, *options, *program)

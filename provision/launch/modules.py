@@ -130,16 +130,9 @@ def purge_script(system: ModuleSystem) -> Code:
     return LINES.join((*lines, Code("module --force purge || module purge"), PRINT_ENVIRON, NOTHING))
 
 
-RESET_LINES: dict[str, tuple[Code, ...]] = {
-    "purge": (Code("module purge >/dev/null 2>&1 || true"),),
-    "reset": (Code("module reset >/dev/null 2>&1 || true"),),
-    "none": (),
-}
-
-
 def reset_lines(system: ModuleSystem) -> list[Code]:
     """Bash that unloads all modules in the way that the profile sets."""
-    return [*RESET_LINES[system.reset]]
+    return [] if system.reset == "none" else [bash("module %s >/dev/null 2>&1 || true", system.reset)]
 
 
 def unload_lines(system: ModuleSystem, modules: Sequence[str]) -> list[Code]:
@@ -211,12 +204,8 @@ def resolve_loaded(modules: Sequence[str], environ: Mapping[str, str]) -> tuple[
 
 def parse_environment(text: str) -> dict[str, str]:
     """The environment that `env -0` printed."""
-    environ = {}
-    for entry in text.split("\0"):
-        name, separator, value = entry.partition("=")
-        if separator:
-            environ[name] = value
-    return environ
+    entries = (entry.partition("=") for entry in text.split("\0"))
+    return {name: value for name, separator, value in entries if separator}
 
 
 def failed_module(lines: Sequence[str]) -> str | None:

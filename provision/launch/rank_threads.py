@@ -61,11 +61,8 @@ def rank_threads(arch: Arch, parts: float) -> RankThreads | None:
     omp = threads.omp or threads.intra or (node.cores if node else 0)
     intra = threads.intra or omp
     inter = threads.inter or (min(node.sockets, node.threads // intra) if node else 1)
-    return RankThreads(omp=_share(omp, parts), inter=_share(inter, parts), intra=_share(intra, parts))
-
-
-def _share(threads: int, parts: float) -> int:
-    return max(1, int(threads / parts))
+    omp, inter, intra = (max(1, int(number / parts)) for number in (omp, inter, intra))
+    return RankThreads(omp=omp, inter=inter, intra=intra)
 
 
 def explain_too_many_threads(node: Node, ranks_per_node: int, inter: int, intra: int) -> str | None:

@@ -36,7 +36,7 @@ def test_hydra_gets_the_number_of_ranks() -> None:
 
 
 def test_aprun_gets_depth_and_threads_per_core_and_forwards_the_variables_itself() -> None:
-    assert argv("aprun", cpus=32, cpus_per_core=2) == "aprun|-n|8|-N|4|-d|32|-j|2|-cc|depth|python|train.py"
+    assert argv("aprun", cpus=32) == "aprun|-n|8|-N|4|-d|32|-cc|depth|python|train.py"
     assert argv("aprun", "-b").endswith("-N|4|-cc|none|-b|python|train.py")
     assert argv("aprun", "-cc node", cpus=32).endswith("-d|32|-cc|node|python|train.py"), "the binding of the profile"
 
