@@ -24,7 +24,6 @@ from provision.model.request import Request
 from provision.planning.preflight import refuse_runtime
 from provision.profile.arch import Arch
 from provision.profile.choices import BACKENDS
-from provision.profile.scheduler import SchedulerName
 from provision.profile.site import Site
 from provision.profile.stack import Stack
 from provision.proof.proof_shape import proof_environ, proof_shape
@@ -59,17 +58,12 @@ class BuildScript:
     """
 
     name: str
-    scheduler: SchedulerName
+    site: Site
     command: str
-    submit: str
     environment: str
     directives: tuple[Directive, ...]
-    umask: str
     forget: Code | None
     environ: tuple[tuple[str, str], ...]
-    job_id: str
-    submit_folder: str | None
-    temporary: str | None
     tool: tuple[str, ...]
     arguments: tuple[str, ...]
     jobs: str
@@ -183,7 +177,6 @@ def _script(
     refuse_runtime(site)
     batch = build_batch(site, arch, stack, name, submitter.jobs, account)
     batch = dataclasses.replace(batch, announce_s=ANNOUNCE_S) if "--requeue" in options else batch
-    jobs, scheduler = submitter.jobs, scheduler_for(site.scheduler.name)
     arguments = (
         "--site",
         os.path.normpath(os.path.join(submitter.folder, site.origin)),
@@ -198,26 +191,21 @@ def _script(
     # A script that is made from the profile alone is for another machine, which has its own settings.
     settings = {name: value for name, value in sorted(submitter.environ.items()) if value and is_index_setting(name)}
     settings = settings if plan else {}
-    directives = scheduler.directives(batch)
+    directives = scheduler_for(site.scheduler.name).directives(batch)
     return BuildScript(
         name=name,
-        scheduler=site.scheduler.name,
+        site=site,
         command=f"provision job build --site {site.typed} --arch {arch.name}{profile}",
-        submit=scheduler.SUBMIT,
         environment=environment,
         directives=directives,
-        umask=site.files.umask,
         forget=forget_line(site.scheduler.name, directives),
         environ=(*_carried(site, submitter.environ), *_proxies(site, settings), *proof_environ(site, arch, stack)),
-        job_id=scheduler.JOB_ID,
-        submit_folder=None if scheduler.STARTS_IN_SUBMIT_FOLDER else scheduler.SUBMIT_FOLDER,
-        temporary=site.files.temporary,
         tool=submitter.tool,
         arguments=arguments,
-        jobs=jobs,
+        jobs=submitter.jobs,
         plan=plan,
         settings=tuple(settings.items()),
-        settings_file=f"{jobs}/{name}{'.submitted' if submitted else ''}.settings" if settings else None,
+        settings_file=f"{submitter.jobs}/{name}{'.submitted' if submitted else ''}.settings" if settings else None,
     )
 
 

@@ -42,7 +42,7 @@ def run_build(args: argparse.Namespace) -> Outcome:
     job = render_build_job(build_script(request, plan, submitter(target.store), args.account))
     # sbatch does not make the folder of a job's output; without the folder the job fails without a message.
     target.store.make_jobs()
-    remove_left_settings(target.store, job.scheduler)
+    remove_left_settings(target.store, job.site.scheduler.name)
     if job.settings_file:
         keep_settings(job)
         say(

@@ -15,10 +15,9 @@ from provision.commands.shared.parsers import command_line
 from provision.commands.shared.target import Target, make_target
 from provision.errors import ConfigError, UsageError, raise_faults
 from provision.jobs.arguments import split_arguments
-from provision.jobs.by_hand import get_environment
 from provision.jobs.on_cluster import misfits
 from provision.jobs.sweep import sweep_jobs
-from provision.jobs.user_job import UserJob, nodes_of, unstaged, with_launcher, without_prefix
+from provision.jobs.user_job import UserJob, get_environment, nodes_of, unstaged, with_launcher, without_prefix
 from provision.jobs.user_script import Script, make_script
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import is_file

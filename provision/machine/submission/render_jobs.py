@@ -16,12 +16,14 @@ from provision.machine.probes.processor import cpu_family
 from provision.machine.rendering.render import render
 from provision.model.quoting import printf_format
 from provision.profile.site import Site
+from provision.schedulers import SchedulerInterface, scheduler_for
 
 
 def render_build_job(script: BuildScript, kind: str = "build") -> BuildScript:
     """The job of a build, or of one that proves environments again (`test`), with its text."""
-    hidden = ("scheduler", "settings", "text")
+    hidden = ("site", "settings", "text")
     values = {name: getattr(script, name) for name in BuildScript.__slots__ if name not in hidden}
+    values |= _of_site(script.site, scheduler_for(script.site.scheduler.name))
     return replace(script, text=render(f"jobs/{kind}.sh.j2", **values))
 
 
@@ -47,11 +49,14 @@ def render_environment_script(script: EnvironmentScript, *, command: str, again:
 
 
 def _common(script: Script | OverlayScript | ImageScript, site: Site) -> dict[str, object]:
-    """What every template of a user's job gets; of a scheduler no module, because a module reaches others, such as `os`."""
+    """What every template of a user's job gets."""
+    return {"script": script, **_of_site(site, script.scheduler)}
+
+
+def _of_site(site: Site, scheduler: SchedulerInterface | None) -> dict[str, object]:
+    """The site and its scheduler for a template; of that only some names, because its module reaches others, such as `os`."""
     names = ("ARRAY", "BEFORE_SUBMITTING", "FIRST_NODE", "HOSTS", "JOB_ID", "STARTS_IN_SUBMIT_FOLDER", "SUBMIT_FOLDER")
-    scheduler = script.scheduler
     return {
-        "script": script,
         "site": site,
         "scheduler": {name: getattr(scheduler, name) for name in names} if scheduler else None,
         "submit": scheduler.SUBMIT if scheduler else None,

@@ -38,7 +38,7 @@ def submitter(store: Store) -> Submitter:
 
 def queued(job: BuildScript) -> str | None:
     """The ID of a waiting or running job with this name, if there is one."""
-    return next(iter(_queued(job.name, job.scheduler) or ()), None)
+    return next(iter(_queued(job.name, job.site.scheduler.name) or ()), None)
 
 
 def _queued(job: str, name: SchedulerName) -> tuple[str, ...] | None:
@@ -55,20 +55,23 @@ def submit(job: BuildScript, store: Store) -> str:
         JobError: the scheduler refused the job.
     """
     store.make_jobs()
-    remove_left_settings(store, job.scheduler)
+    remove_left_settings(store, job.site.scheduler.name)
     keep_settings(job)
     script = store.jobs / f"{job.name}.sh"
     write(script, job.text, executable=True, private=True)
     try:
         number = _submit(
-            script, job.scheduler, "change the job's options under `archs.ARCH.job` in the site profile", "index"
+            script,
+            job.site.scheduler.name,
+            "change the job's options under `archs.ARCH.job` in the site profile",
+            "index",
         ) or queued(job)
     except JobError:
         if job.settings_file:
             Path(job.settings_file).unlink(missing_ok=True)
         raise
     if number is None:
-        raise _without_number(job.scheduler)
+        raise _without_number(job.site.scheduler.name)
     keep_settings(job, number)
     return number
 
