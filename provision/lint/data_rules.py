@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from provision.knowledge.keras_files import TFDS, WEIGHTS
 from provision.lint.job_script import JobScript
 from provision.lint.rule import Found, Shown, advice, warning
-from provision.lint.syntax import ShellScript, dotted, first_part, given, last, number_of, unpacks, value_of
+from provision.lint.syntax import Syntax, dotted, first_part, given, last, number_of, unpacks, value_of
 from provision.lint.training_script import OVER_TORCH, Download, TrainingProgram
 from provision.profile.site import Site
 
@@ -49,9 +49,8 @@ NOT_DATA = re.compile(
 
 
 @warning("`{0}` is never used: `fit` in line {1} trains on other data", "`model.fit({0}, …)`")
-def dataset_unused(program: TrainingProgram) -> Found:
+def dataset_unused(script: Syntax) -> Found:
     """A data set that is never used."""
-    script = program.script
     fits = [call for call in script.methods("fit") if call.args]
     sets: dict[str, int] = {}
     reassigned: set[int] = set()  # uses of a name in its own assignment: `data = data.batch(32)`
@@ -73,18 +72,18 @@ def dataset_unused(program: TrainingProgram) -> Found:
     "`buffer_size` of TFRecordDataset is in bytes, and {0} bytes are too small a buffer",
     "use the size of some batches in bytes, such as `8 << 20`, or remove it",
 )
-def buffer_in_bytes(program: TrainingProgram) -> Found:
+def buffer_in_bytes(script: Syntax) -> Found:
     """A buffer size that was not meant in bytes."""
-    for call in program.script.calls_of("TFRecordDataset"):
+    for call in script.calls_of("TFRecordDataset"):
         size = number_of(given(call, "buffer_size"))
         if size is not None and 0 < size < FEWEST_BYTES:
             yield call, size
 
 
 @warning("every rank reads the same data: nothing splits it by rank", "{0}")
-def input_not_split(program: TrainingProgram) -> Found:
+def input_not_split(program: TrainingProgram, script: Syntax) -> Found:
     """Data that every rank reads as a whole."""
-    script, aliases, scripts = program.script, program.aliases, program.scripts.values()
+    aliases, scripts = program.aliases, program.scripts.values()
     together = aliases or (program.uses_torch and program.ddp)
     whole = program.is_whole and script.runs and program.trains is not None
     if not together or not whole or program.modules & OVER_TORCH:
@@ -111,7 +110,7 @@ def input_not_split(program: TrainingProgram) -> Found:
     yield from [(call, fix) for call in made[:1]]
 
 
-def _samplers_unused(script: ShellScript) -> Iterator[tuple[ast.Call, str]]:
+def _samplers_unused(script: Syntax) -> Iterator[tuple[ast.Call, str]]:
     """The samplers of training data that no data loader gets, with their names."""
     for call in script.calls_of("DistributedSampler"):
         for name in (one.id for one in script.targets(call) if isinstance(one, ast.Name)):
@@ -120,7 +119,7 @@ def _samplers_unused(script: ShellScript) -> Iterator[tuple[ast.Call, str]]:
                 yield call, name
 
 
-def _for_something_else(script: ShellScript, call: ast.expr) -> bool:
+def _for_something_else(script: Syntax, call: ast.expr) -> bool:
     """Whether the rank or the number of ranks is used for a learning rate, a GPU, a condition or a text."""
     for inner, outer in script.steps(call):
         match outer:
@@ -152,11 +151,11 @@ def _for_something_else(script: ShellScript, call: ast.expr) -> bool:
     "run `{2}` once on {3}",
     name="downloads",
 )
-def downloads_on_nodes(program: TrainingProgram, site: Site, script: JobScript | None) -> Found:
+def downloads_on_nodes(program: TrainingProgram, site: Site, job_script: JobScript | None) -> Found:
     """Data or weights that are fetched on nodes without internet."""
-    proxied = script is not None and script.proxies & {"http_proxy", "https_proxy"}
+    proxied = job_script is not None and job_script.proxies & {"http_proxy", "https_proxy"}
     where = site.network.where_to_download or "a machine with internet"
-    unset = script is not None and "https_proxy" in script.unset
+    unset = job_script is not None and "https_proxy" in job_script.unset
     alone = site.network.compute == "no" or (site.network.compute == "proxy" and unset)
     for one in program.downloads if alone and not proxied else ():
         yield Shown(one.line, one.fetch), site.name, one.what, fetch_command(one, site), where
@@ -167,12 +166,12 @@ def fetch_command(download: Download, site: Site) -> str:
     return f"provision data fetch {download.name} --site {site.typed}" if download.name else download.fetch
 
 
-def downloads(script: ShellScript) -> tuple[Download, ...]:
+def downloads(script: Syntax) -> tuple[Download, ...]:
     """What the script fetches from the internet, unless it is in a cache."""
     return tuple(sorted(_downloads(script)))
 
 
-def _downloads(script: ShellScript) -> Iterator[Download]:
+def _downloads(script: Syntax) -> Iterator[Download]:
     for call in script.calls:
         name, path, line = last(call), dotted(call.func), call.lineno
         dataset = DATASETS.fullmatch(path)
@@ -204,7 +203,7 @@ def _downloads(script: ShellScript) -> Iterator[Download]:
             yield Download(line, *fetched)
 
 
-def _of_torch(script: ShellScript, call: ast.Call) -> tuple[str, str] | None:
+def _of_torch(script: Syntax, call: ast.Call) -> tuple[str, str] | None:
     """What a call of PyTorch or of Hugging Face's packages fetches, and a command that does so beforehand."""
     name, path, first = last(call), dotted(call.func), value_of(call.args[0] if call.args else None)
     packages = {module.partition(".")[0] for module in script.modules}
@@ -227,12 +226,12 @@ def _named(name: str) -> str | None:
     return None if re.search("fashion_mnist|MobileNet|InceptionResNet", name) else name
 
 
-def _imported(script: ShellScript, name: str) -> bool:
+def _imported(script: Syntax, name: str) -> bool:
     imports = (node for node in script.of(ast.ImportFrom) if "applications" in (node.module or ""))
     return any(alias.name == name for node in imports for alias in node.names)
 
 
-def _address(script: ShellScript, node: ast.expr | None) -> bool:
+def _address(script: Syntax, node: ast.expr | None) -> bool:
     """Whether a value is an address on the internet, as far as it is written in the script."""
     sources = script.sources(start) if (start := first_part(node)) else ()
     return any(re.match("(https?|ftp)://", str(value_of(first_part(source)) or "")) for source in sources)
@@ -251,9 +250,8 @@ READ = re.compile(
 
 
 @warning("`{0}` is on the node and is lost after the job", 'write to a folder below `os.environ["PROVISION_OUTPUT"]`')
-def node_local_output(program: TrainingProgram) -> Found:
+def node_local_output(script: Syntax) -> Found:
     """Output below /tmp, which is lost after the job."""
-    script = program.script
     if script.modules & {"unittest", "pytest", "absl.testing"} or "TestCase" in script.names:
         return
     for node in script.of(ast.Constant):
@@ -263,7 +261,7 @@ def node_local_output(program: TrainingProgram) -> Found:
                 yield node, node.value[:100]
 
 
-def _is_read(script: ShellScript, path: ast.Constant, text: str) -> bool:
+def _is_read(script: Syntax, path: ast.Constant, text: str) -> bool:
     """Whether the nearest name that shows it is one of something that is read: data, a cache, a file that exists already."""
     for outer in script.around(path):
         match outer:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from provision.lint.rule import Found, error, warning
-from provision.lint.syntax import TRAINS, ShellScript, arguments, dotted, given, last
+from provision.lint.syntax import TRAINS, Syntax, arguments, dotted, given, last
 from provision.lint.training_script import OVER_TORCH, TrainingProgram
 
 WRAPPERS = {
@@ -78,9 +78,8 @@ def no_broadcast(program: TrainingProgram) -> Found:
 
 
 @error("`{0}` is a function, not a number", "`{0}()`")
-def never_called(program: TrainingProgram) -> Found:
+def never_called(program: TrainingProgram, script: Syntax) -> Found:
     """`hvd.rank` instead of `hvd.rank()`."""
-    script = program.script
     passed = {id(node) for call in script.calls for node in (call.func, *arguments(call))}
     for node in _of_horovod(program):
         parent = script.parents.get(id(node))
@@ -89,9 +88,9 @@ def never_called(program: TrainingProgram) -> Found:
 
 
 @warning("`{0}` is {1}", "`hvd.{2}()`")
-def slurm_number_in_horovod(program: TrainingProgram) -> Found:
+def slurm_number_in_horovod(program: TrainingProgram, script: Syntax) -> Found:
     """A rank of Slurm in a script with Horovod."""
-    for node in program.script.of(ast.Constant) if program.aliases else ():
+    for node in script.of(ast.Constant) if program.aliases else ():
         if isinstance(node.value, str) and node.value in SLURM_NUMBERS:
             requested = "what the job requests, which may differ from the number of ranks that Horovod has"
             by_srun = "right only if srun starts the ranks (with mpirun it is 0 for all of them)"
@@ -102,9 +101,8 @@ def slurm_number_in_horovod(program: TrainingProgram) -> Found:
     "`hvd` is used but never imported: `NameError`",
     "`import horovod.tensorflow.keras as hvd`, or `horovod.tensorflow` without Keras, then `hvd.init()`",
 )
-def horovod_not_imported(program: TrainingProgram) -> Found:
+def horovod_not_imported(script: Syntax) -> Found:
     """`hvd` that is never imported."""
-    script = program.script
     imported = {alias.asname or alias.name for alias in script.of(ast.alias)}
     if not {"hvd", "*"} & (imported | script.assigned.keys() | script.arguments):
         names = ("hvd.size", "hvd.rank", "hvd.init", "hvd.local_rank")
@@ -115,9 +113,8 @@ def horovod_not_imported(program: TrainingProgram) -> Found:
     "`local_rank()` counts the ranks of one node, but `size()` those of all nodes: on more nodes, some data are read by nobody",
     "`shard(hvd.size(), hvd.rank())`",
 )
-def shard_by_local_rank(program: TrainingProgram) -> Found:
+def shard_by_local_rank(script: Syntax) -> Found:
     """Data that are split by the local rank into as many parts as there are ranks on all nodes."""
-    script = program.script
     for call in script.methods("shard"):
         parts = [given(call, "num_shards", 0), given(call, "index", 1)]
         names = [{last(part) for value in script.sources(one) for part in ast.walk(value)} for one in parts if one]
@@ -165,9 +162,8 @@ def all_ranks_save(program: TrainingProgram) -> Found:
     '`checkpoint_dir="…" if hvd.rank() == 0 else None`',
     name="all-ranks-save",
 )
-def all_ranks_save_in_session(program: TrainingProgram) -> Found:
+def all_ranks_save_in_session(program: TrainingProgram, script: Syntax) -> Found:
     """A monitored session with a folder for checkpoints that does not depend on the rank."""
-    script = program.script
     for call in script.calls_of("MonitoredTrainingSession") if program.aliases else ():
         folder = given(call, "checkpoint_dir")
         # A name without a value is an argument of a function, or imported.
@@ -201,7 +197,7 @@ def _writes(call: ast.Call) -> bool:
     return saves or name in ("save_weights", "save_model")
 
 
-def _for_some_ranks(script: ShellScript, call: ast.Call) -> bool:
+def _for_some_ranks(script: Syntax, call: ast.Call) -> bool:
     """Whether a value is given to a name that is read on some ranks only: `saver = …`, then `if hvd.rank() == 0: use(saver)`."""
     match script.parents.get(id(call)):
         case ast.Return() | ast.Assign(targets=[ast.Attribute(), *_]):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from provision.lint.job_script import JobScript, Start
 from provision.lint.launch_rules import starts_several
 from provision.lint.rule import Found, error, warning
-from provision.lint.syntax import ShellScript, dotted, given, value_of
+from provision.lint.syntax import Syntax, dotted, given, value_of
 from provision.lint.training_script import TrainingProgram
 from provision.profile.site import Site
 
@@ -25,7 +25,7 @@ STARTS_MPI = {"Init", "Init_thread"}
     "if rank {0} ends here, the others wait for it until the time of the job is over",
     "`python -m mpi4py {1}`, which ends all ranks when one fails",
 )
-def rank_dies(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
+def rank_dies(job: JobScript, program: TrainingProgram, script: Syntax, start: Start | None) -> Found:
     """A rank that may fail while the others wait for it, without `-m mpi4py`."""
     if start is None or "mpi" not in program.uses or not starts_several(job, start.command):
         return
@@ -33,7 +33,6 @@ def rank_dies(job: JobScript, program: TrainingProgram, start: Start | None) -> 
     ends_all = {"Abort", "excepthook", "set_errhandler"} & program.names or program.uses - {"mpi"}
     if "mpi4py" in start.command.all_words or ends_all or not program.called & WAITS:
         return
-    script = program.script
     for node in _failures(script):
         condition = _condition(script, node)
         if condition and script.class_of(node) is None:
@@ -41,7 +40,7 @@ def rank_dies(job: JobScript, program: TrainingProgram, start: Start | None) -> 
             return
 
 
-def _failures(script: ShellScript) -> Iterator[ast.stmt | ast.expr]:
+def _failures(script: Syntax) -> Iterator[ast.stmt | ast.expr]:
     """Where a rank ends with an error by itself, or reads a file that may not be there; not within `try`."""
     failing: list[ast.stmt | ast.expr] = [*script.of(ast.Raise), *script.of(ast.Assert)]
     failing += [call for call in script.calls_of("open") if value_of(given(call, "mode", 1)) in (None, "r", "rb")]
@@ -52,7 +51,7 @@ def _failures(script: ShellScript) -> Iterator[ast.stmt | ast.expr]:
             yield node
 
 
-def _condition(script: ShellScript, node: ast.AST) -> str:
+def _condition(script: Syntax, node: ast.AST) -> str:
     """The nearest condition of a rank around a node that is true there; empty if there is none."""
     for inner, outer in script.steps(node):
         if isinstance(outer, ast.If) and inner is not outer.test and script.by_rank(outer.test):
@@ -60,7 +59,7 @@ def _condition(script: ShellScript, node: ast.AST) -> str:
     return ""
 
 
-def _settings(script: ShellScript) -> dict[str, tuple[ast.stmt | ast.expr, object]]:
+def _settings(script: Syntax) -> dict[str, tuple[ast.stmt | ast.expr, object]]:
     """The settings of `mpi4py.rc` in a script, each with its place and value."""
     found: dict[str, tuple[ast.stmt | ast.expr, object]] = {}
     for node in script.of(ast.Assign):
@@ -74,9 +73,8 @@ def _settings(script: ShellScript) -> dict[str, tuple[ast.stmt | ast.expr, objec
 
 
 @error("{0}", "{1}")
-def mpi_settings(program: TrainingProgram) -> Found:
+def mpi_settings(program: TrainingProgram, script: Syntax) -> Found:
     """Settings of `mpi4py.rc` that come too late, that nobody makes good, or with which Horovod crashes."""
-    script = program.script
     settings = _settings(script) if "mpi" in program.uses else {}
     imported = min((one.line for one in script.imports if "mpi4py.MPI" in one.modules), default=None)
     for name, (place, value) in settings.items():
@@ -108,9 +106,8 @@ def mpi_settings(program: TrainingProgram) -> Found:
     "MPI of `{0}` is built for GPUs and takes one when it starts, in line {1}: it does not see this variable",
     "set it before `from mpi4py import MPI`, or by a script that starts each rank",
 )
-def gpu_after_mpi(program: TrainingProgram, site: Site) -> Found:
+def gpu_after_mpi(script: Syntax, site: Site) -> Found:
     """CUDA_VISIBLE_DEVICES that is set after MPI has started, where MPI uses the GPUs."""
-    script = program.script
     aware = any(
         str(dict((*arch.environ, *arch.build_environ)).get("MPICH_GPU_SUPPORT_ENABLED")) == "1" for arch in site.archs
     )

@@ -1,10 +1,11 @@
 """How a rule is written: a function with its name and a decorator, which is its weight, and has its message and its fix.
 
 The parameters of the function are what the rule looks at; it runs if all of them are there. `job`: a job script. `program`: its
-training script. `site`: the profile of the site, if its scheduler is that of the job. `archs`: those that the job may be for.
-`arch`: one of them, if the profile describes the nodes of the job; a fault is reported if the job has it at each of these archs.
+training script, and `script` the syntax tree of that. `site`: the profile of the site, if its scheduler is that of the job.
+`archs`: those that the job may be for. `arch`: one of them, if the profile describes the nodes of the job; a fault is reported
+if the job has it at each of these archs.
 `foreign`: the profile of the site, if it has another scheduler. May be None: `profile` (that of the site in both cases), `named`
-(the arch that the user named), `training` (the training script), `start` (the command that starts it), `script` (the job script),
+(the arch that the user named), `training` (the training script), `start` (the command that starts it), `job_script` (the job),
 `cluster` (what the scheduler of this machine says, if it is that of the site).
 
 The function yields the place of each fault, then the values for `{0}`, `{1}` in its message and its fix. A place is a line of the
@@ -28,7 +29,7 @@ Subject = Literal["job", "job and site", "program", "program and site", "job and
 Found = Iterator[tuple[Any, ...]]
 """What the function of a rule yields: a place, then values for its message and its fix."""
 Check = TypeVar("Check", bound=Callable[..., Iterable[tuple[Any, ...]]])
-MAY_BE_NONE = ("profile", "named", "training", "start", "script", "cluster")
+MAY_BE_NONE = ("profile", "named", "training", "start", "job_script", "cluster")
 MOST_SHOWN = 300
 """The most characters of a line that are shown as evidence."""
 
@@ -55,7 +56,7 @@ class Rule:
     @property
     def subject(self) -> Subject:
         """What it looks at."""
-        needs = {"site" if need == "foreign" else need for need in self.needs}
+        needs = {{"foreign": "site", "script": "program"}.get(need, need) for need in self.needs}
         return cast(Subject, " and ".join(word for word in ("job", "program", "site") if word in needs))
 
 
@@ -87,6 +88,8 @@ def find(
 
     `archs` are those whose nodes are those of the job.
     """
+    training = given["program"]
+    given = {**given, "script": None if training is None else training.script}
     for rule in FUNCTIONS:
         if ("job" in rule.needs) is not (subject == "job"):
             continue

@@ -32,7 +32,7 @@ from provision.lint.data_rules import downloads
 from provision.lint.imports import parse
 from provision.lint.job_script import JobScript
 from provision.lint.rule import RULES, find
-from provision.lint.syntax import ShellScript
+from provision.lint.syntax import Syntax
 from provision.lint.training_script import TrainingProgram
 from provision.profile.arch import Arch
 from provision.profile.site import Site
@@ -48,8 +48,8 @@ def read_training(text: str, file: str, beside: Mapping[str, str] | None = None)
     """
     tree = parse(text)
     trees = {path: parse(other) for path, other in beside.items()} if beside and isinstance(tree, ast.Module) else {}
-    script = ShellScript(tree if isinstance(tree, ast.Module) else ast.Module([], []))
-    modules = {path: ShellScript(other) for path, other in trees.items() if isinstance(other, ast.Module)}
+    script = Syntax(tree if isinstance(tree, ast.Module) else ast.Module([], []))
+    modules = {path: Syntax(other) for path, other in trees.items() if isinstance(other, ast.Module)}
     error = None if isinstance(tree, ast.Module) else tree
     lines = tuple(text.splitlines())
     return TrainingProgram(
@@ -91,11 +91,11 @@ def lint_program(
     training: TrainingProgram, site: Site | None, script: JobScript | None = None, arch: Arch | None = None
 ) -> tuple[Finding, ...]:
     """What is wrong in a training script, whatever job starts it."""
-    given = {"program": training, "site": site, "script": script, "named": arch}
+    given = {"program": training, "site": site, "job_script": script, "named": arch}
     return sort_findings(find(given, "program"))
 
 
 def count_rules(*, job: bool, site: bool, program: bool) -> int:
     """How many rules apply to these scripts."""
-    there = {"job": job, "site": site, "foreign": site, "program": program}
+    there = {"job": job, "site": site, "foreign": site, "program": program, "script": program}
     return sum(all(there.get(need, True) for need in rule.needs) for rule in RULES.values())

@@ -62,7 +62,7 @@ def starts_nothing(job: JobScript) -> Found:
 @error(
     "this program {0}, so it ends at once", "call what trains at the end of the file: `main()`", name="starts-nothing"
 )
-def runs_nothing(program: TrainingProgram, script: JobScript | None) -> Found:
+def runs_nothing(program: TrainingProgram, job_script: JobScript | None) -> Found:
     """A program without code, or one that a job starts and that only defines functions."""
     body = getattr(program.script.nodes[0], "body", [])
     code = [
@@ -71,7 +71,7 @@ def runs_nothing(program: TrainingProgram, script: JobScript | None) -> Found:
         if not (isinstance(node, ast.Pass) or isinstance(getattr(node, "value", node), ast.Constant))
     ]
     only_defined = not any(program.script.runs or _may_run(node) for node in code)
-    if program.error is None and only_defined and (script is not None or not code):
+    if program.error is None and only_defined and (job_script is not None or not code):
         yield 1, "only defines functions, and calls none" if code else "has no code"
 
 

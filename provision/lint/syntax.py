@@ -97,7 +97,7 @@ def number_of(node: ast.AST | None) -> int | None:
     return value if type(value) is int else None
 
 
-class ShellScript:
+class Syntax:
     """A syntax tree with its parents, its assignments and its calls."""
 
     def __init__(self, tree: ast.AST) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from provision.lint.rule import Found, Shown, advice, error, warning
 from provision.lint.syntax import (
     DEFINITIONS,
-    ShellScript,
+    Syntax,
     arguments,
     dotted,
     given,
@@ -40,7 +40,7 @@ OF_RATE = ("LearningRateWarmupCallback", "LearningRateScheduleCallback", "Learni
 PYTHON_2 = re.compile(r"\s*(print\s+[^(=]|except [\w.]+, \w+:|raise \w+, )")
 
 
-def tensorflow_names(script: ShellScript) -> tuple[set[str], set[str]]:
+def tensorflow_names(script: Syntax) -> tuple[set[str], set[str]]:
     """The names under which TensorFlow is imported, and those of its `compat.v1`."""
     plain: set[str] = set()
     old: set[str] = set()
@@ -75,9 +75,8 @@ def no_python(program: TrainingProgram) -> Found:
     "the steps are not counted, so StopAtStepHook never stops and every checkpoint is of step 0",
     "`step = tf.train.get_or_create_global_step()`, then `minimize(loss, global_step=step)`",
 )
-def no_global_step(program: TrainingProgram) -> Found:
+def no_global_step(script: Syntax) -> Found:
     """Steps that are not counted."""
-    script = program.script
     if script.called & {*MONITORED, "StopAtStepHook"}:
         applied = script.calls_of("minimize", "apply_gradients")
         counts = any(len(call.args) > 1 or given(call, "global_step") or unpacks(call) for call in applied)
@@ -86,9 +85,8 @@ def no_global_step(program: TrainingProgram) -> Found:
 
 
 @error("{0}, so nothing is broadcast and the ranks train from {1} weights", "{2}")
-def hooks_unread(program: TrainingProgram) -> Found:
+def hooks_unread(script: Syntax) -> Found:
     """Hooks that no session runs."""
-    script = program.script
     if "BroadcastGlobalVariablesHook" not in script.called:
         return
     plain = [
@@ -103,10 +101,10 @@ def hooks_unread(program: TrainingProgram) -> Found:
 
 
 @error("`{0}.session` is in no TensorFlow: `AttributeError`", "`{0}.Session`, in TensorFlow 2 `tf.compat.v1.Session`")
-def no_such_name(program: TrainingProgram) -> Found:
+def no_such_name(script: Syntax) -> Found:
     """`tf.session`, which no TensorFlow has."""
-    plain, old = tensorflow_names(program.script)
-    for node in program.script.of(ast.Attribute):
+    plain, old = tensorflow_names(script)
+    for node in script.of(ast.Attribute):
         if node.attr == "session" and dotted(node.value) in plain | old:
             yield node, dotted(node.value)
 
@@ -115,10 +113,10 @@ def no_such_name(program: TrainingProgram) -> Found:
     "the session has finalized its graph: `Graph is finalized and cannot be modified`",
     "call `{0}` before the session, and run its result in the session",
 )
-def graph_changed(program: TrainingProgram) -> Found:
+def graph_changed(script: Syntax) -> Found:
     """A graph that is changed after it was finalized."""
-    plain, old = tensorflow_names(program.script)
-    for node in program.script.of(ast.With):
+    plain, old = tensorflow_names(script)
+    for node in script.of(ast.With):
         for call in (
             _calls_within(node.body) if any(last(item.context_expr) in MONITORED for item in node.items) else ()
         ):
@@ -138,7 +136,7 @@ def _calls_within(body: Sequence[ast.AST]) -> Iterator[ast.Call]:
         yield from _calls_within(list(ast.iter_child_nodes(node)))
 
 
-def _ordered_callbacks(script: ShellScript) -> Iterator[tuple[list[ast.expr], list[str]]]:
+def _ordered_callbacks(script: Syntax) -> Iterator[tuple[list[ast.expr], list[str]]]:
     """The lists of callbacks with one of Horovod's, and their names, in the order in which Keras runs them."""
     made = {
         target.id: node.value
@@ -154,7 +152,7 @@ def _ordered_callbacks(script: ShellScript) -> Iterator[tuple[list[ast.expr], li
             yield order, [last(callback) for callback in order]
 
 
-def _appended(script: ShellScript, assigned: ast.AST | None) -> list[ast.expr]:
+def _appended(script: Syntax, assigned: ast.AST | None) -> list[ast.expr]:
     """The items that are appended to a named list."""
     name = last(assigned.targets[0]) if isinstance(assigned, ast.Assign) else ""
     calls = [call for call in script.methods("append") if name and dotted(call.func) == f"{name}.append" and call.args]
@@ -162,10 +160,10 @@ def _appended(script: ShellScript, assigned: ast.AST | None) -> list[ast.expr]:
 
 
 @warning("`{0}` comes before the {1}", "put `{2}")
-def callback_order(program: TrainingProgram) -> Found:
+def callback_order(script: Syntax) -> Found:
     """Callbacks in an order that makes ranks differ."""
     first = (BROADCAST, (*READ_METRICS, AVERAGE, *OF_RATE))
-    for order, names in _ordered_callbacks(program.script):
+    for order, names in _ordered_callbacks(script):
         for callback, later in (first, (AVERAGE, READ_METRICS)):
             place = names.index(callback) if callback in names else 0
             for name in [name for name in names[:place] if name in later][:1]:
@@ -176,9 +174,9 @@ def callback_order(program: TrainingProgram) -> Found:
 
 
 @error("a variable of the environment is text, which is never equal to a number", "`int(os.environ[…])`")
-def text_is_no_number(program: TrainingProgram) -> Found:
+def text_is_no_number(script: Syntax) -> Found:
     """A variable of the environment that is compared with a number."""
-    for node in program.script.of(ast.Compare):
+    for node in script.of(ast.Compare):
         sides = [node.left, *node.comparators]
         numbers = [value for side in sides if isinstance(value := value_of(side), int) and not isinstance(value, bool)]
         if numbers and any(_is_variable(side) for side in sides):
@@ -201,9 +199,8 @@ def _is_variable(node: ast.expr) -> bool:
     "the model ends with softmax, and the loss applies softmax again",
     "remove `activation='softmax'` or `from_logits=True`",
 )
-def softmax_twice(program: TrainingProgram) -> Found:
+def softmax_twice(script: Syntax) -> Found:
     """Softmax in the model and again in the loss."""
-    script = program.script
     words = script.of(ast.keyword)
     ends = [word for word in words if word.arg == "activation" and value_of(word.value) == "softmax"]
     logits = [word for word in words if word.arg == "from_logits" and value_of(word.value) is True]
@@ -220,9 +217,8 @@ BLANK = re.compile(
 
 
 @error("`{0}` is a placeholder", "replace it with your value", name="blank")
-def blank_in_program(program: TrainingProgram) -> Found:
+def blank_in_program(script: Syntax) -> Found:
     """A placeholder in a training script that was not replaced."""
-    script = program.script
     for node in script.of(ast.Constant):
         value = node.value if isinstance(node.value, str) else ""
         if BLANK.match(value[:300]) and not isinstance(script.parents.get(id(node)), ast.Expr | ast.JoinedStr):
@@ -232,9 +228,8 @@ def blank_in_program(program: TrainingProgram) -> Found:
 
 
 @warning("nobody reads the {1} that `{0}` returns: the job ends as if it had trained", "`sys.exit({0}())`")
-def exit_unread(program: TrainingProgram) -> Found:
+def exit_unread(script: Syntax) -> Found:
     """A failure that the main function returns, and that does not end the job with a failure."""
-    script = program.script
     body = [part for node in script.nodes[:1] for part in getattr(node, "body", ())]
     body += [part for node in body if isinstance(node, ast.If) for part in node.body]
     for call in (node.value for node in body if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call)):
@@ -254,9 +249,9 @@ SERVERS = re.compile(r".*\b(train|distribute)\.(Server|replica_device_setter)|.*
     "parameter servers send all weights over gRPC, which is slow on the networks of clusters",
     "Horovod, or `tf.distribute.MultiWorkerMirroredStrategy`",
 )
-def parameter_server(program: TrainingProgram) -> Found:
+def parameter_server(script: Syntax) -> Found:
     """Parameter servers."""
-    yield from [(call,) for call in program.script.calls if SERVERS.fullmatch(dotted(call.func))][:1]
+    yield from [(call,) for call in script.calls if SERVERS.fullmatch(dotted(call.func))][:1]
 
 
 # Methods by which a program trains without `fit`, or hands the strategy to code that is not understood.
@@ -266,7 +261,7 @@ OTHER_USES = {
 }
 
 
-def _in_scope(script: ShellScript, node: ast.AST, depth: int = 4) -> bool:
+def _in_scope(script: Syntax, node: ast.AST, depth: int = 4) -> bool:
     """Whether a node is run within the scope of a strategy, as far as it can be seen; True if it cannot."""
     for outer in script.around(node):
         if isinstance(outer, ast.With) and any(last(item.context_expr) == "scope" for item in outer.items):
@@ -281,9 +276,9 @@ def _in_scope(script: ShellScript, node: ast.AST, depth: int = 4) -> bool:
     "this model is made outside the scope of the strategy, so it trains on one device only",
     "`with {0}.scope():` around the lines that make and compile the model",
 )
-def outside_scope(program: TrainingProgram) -> Found:
+def outside_scope(program: TrainingProgram, script: Syntax) -> Found:
     """A model that is made outside the scope of its strategy."""
-    script, made = program.script, program.script.calls_of(*STRATEGIES)
+    made = script.calls_of(*STRATEGIES)
     whole = program.is_whole and script.runs and len(program.scripts) == 1
     if not made or not script.methods("fit") or OTHER_USES & (script.names | script.keywords) or not whole:
         return
@@ -302,7 +297,7 @@ def outside_scope(program: TrainingProgram) -> Found:
             return
 
 
-def _fits(script: ShellScript) -> tuple[list[ast.Call], int]:
+def _fits(script: Syntax) -> tuple[list[ast.Call], int]:
     """The trainings under a strategy, and the last line of those before it: they have none, nor do the data sets up to there."""
     made, fits = script.calls_of(*STRATEGIES), script.methods("fit")
     if not made or "num_replicas_in_sync" in script.names:
@@ -317,9 +312,8 @@ def _fits(script: ShellScript) -> tuple[list[ast.Call], int]:
     "the batch is divided among the GPUs, so with more GPUs each has less to do",
     "multiply the size by `strategy.num_replicas_in_sync`",
 )
-def batch_of_all(program: TrainingProgram) -> Found:
+def batch_of_all(script: Syntax) -> Found:
     """A batch of fixed size that a strategy divides among GPUs."""
-    script = program.script
     fits, early = _fits(script)
     sizes = [(call, call.args[0]) for call in script.methods("batch") if call.args and call.lineno > early]
     sizes += [(call, size) for call in fits if (size := given(call, "batch_size")) is not None]
@@ -332,7 +326,7 @@ def batch_of_all(program: TrainingProgram) -> Found:
     "arrays are copied to all GPUs from one process; a `tf.data.Dataset` is divided and read ahead",
     "`tf.data.Dataset.from_tensor_slices((x, y)).shuffle(…).batch(…)`",
 )
-def arrays_in_strategy(program: TrainingProgram) -> Found:
+def arrays_in_strategy(script: Syntax) -> Found:
     """Arrays instead of a data set under a strategy."""
-    arrays = [call for call in _fits(program.script)[0] if len(call.args) > 1 or given(call, "y") is not None]
+    arrays = [call for call in _fits(script)[0] if len(call.args) > 1 or given(call, "y") is not None]
     yield from [(call,) for call in arrays[:1]]

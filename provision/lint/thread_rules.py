@@ -71,10 +71,10 @@ def too_many_in_pools(job: JobScript, site: Site, arch: Arch, training: Training
 
 @error("{0}", "inter × intra of at most {1}", name="threads")
 def too_many_in_program_alone(
-    program: TrainingProgram, site: Site, named: Arch | None, script: JobScript | None
+    program: TrainingProgram, site: Site, named: Arch | None, job_script: JobScript | None
 ) -> Found:
-    """More threads than a node of the named arch has, in a training script without a job."""
-    if script is None and named:
+    """More threads than a node of the named arch has, in a training job_script without a job."""
+    if job_script is None and named:
         yield from too_many_in_pools(JobScript(name=program.file, text=""), site, named, program)
 
 

@@ -16,7 +16,7 @@ from provision.lint.shell_lines import ShellCommand, Torchrun, base, expanded
 from provision.lint.syntax import (
     FUNCTIONS,
     LEAVES,
-    ShellScript,
+    Syntax,
     arguments,
     dotted,
     given,
@@ -238,7 +238,7 @@ def master_here(job: JobScript, training: TrainingProgram | None, start: Start |
         yield node, f"`{ast.unparse(node)[:60]}`", first
 
 
-def _own_addresses(script: ShellScript) -> Iterator[ast.expr]:
+def _own_addresses(script: Syntax) -> Iterator[ast.expr]:
     """The addresses of the own node that a program gives as those of the first process, whatever its job has set."""
     found = [at.value for name, at, _ in script.exported if name == "MASTER_ADDR" and isinstance(at, ast.Assign)]
     found += [value for call in script.calls_of("init_process_group") if (value := given(call, "init_method", 1))]
@@ -248,7 +248,7 @@ def _own_addresses(script: ShellScript) -> Iterator[ast.expr]:
             yield node
 
 
-def _on_first_gpu(script: ShellScript) -> ast.expr | None:
+def _on_first_gpu(script: Syntax) -> ast.expr | None:
     """The first expression by which every process uses GPU 0, if nothing in the script chooses a GPU."""
     ids = [value for call in script.calls for name in ("device_ids", "output_device") if (value := given(call, name))]
     fixed = bool(ids) and all(isinstance(value, ast.List | ast.Constant) and _is_zero(value) for value in ids)
@@ -283,7 +283,7 @@ def _is_zero(node: ast.expr) -> bool:
     return value_of(node) in (0, "cuda:0") and value_of(node) is not False
 
 
-def _only_asked(script: ShellScript, node: ast.AST) -> bool:
+def _only_asked(script: Syntax, node: ast.AST) -> bool:
     """Whether a name is only compared with something, or shown, or chooses GPU 0."""
     parent = script.parents.get(id(node))
     if isinstance(parent, ast.Call) and parent.func is node and last(node) == "set_device":
@@ -341,7 +341,7 @@ def all_on_first_gpu(job: JobScript, program: TrainingProgram, start: Start | No
         yield start.command.line, ranks
 
 
-def _of_global_rank(script: ShellScript, node: ast.expr) -> bool:
+def _of_global_rank(script: Syntax, node: ast.expr) -> bool:
     """Whether a value is the number of a process among those of all nodes, and nothing else."""
     if isinstance(node, ast.List) and len(node.elts) == 1:
         node = node.elts[0]
@@ -364,12 +364,11 @@ def _of_global_rank(script: ShellScript, node: ast.expr) -> bool:
     "this GPU has the number of a process among all {0}, but a node has only {1}: those of the second node find none",
     '`torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))`',
 )
-def rank_as_gpu(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
+def rank_as_gpu(job: JobScript, program: TrainingProgram, script: Syntax, start: Start | None) -> Found:
     """A GPU with the number of the process among those of all nodes."""
     if start is None or job.nodes < 2 or not job.gpus or "VISIBLE_DEVICES" in job.text or program.modules & OVER_TORCH:
         return
     tasks = _processes(job, start.command) * job.nodes or (job.tasks or 0) * starts_several(job, start.command)
-    script = program.script
     places = {"set_device": 0, "cuda": 0, "to": 0, "device": 1, "DistributedDataParallel": 9, "DDP": 9}
     for call in script.calls_of(*places) if program.uses_torch and tasks > job.gpus else ():
         argument = given(call, "device_ids", places[last(call)])
@@ -395,9 +394,8 @@ FIRST = re.compile(
     "only the first process calls `{0}`, and waits there for all others",
     "move it out of the `if`, so that each process calls it",
 )
-def collective_on_one(program: TrainingProgram) -> Found:
+def collective_on_one(program: TrainingProgram, script: Syntax) -> Found:
     """A collective operation of PyTorch that only the first process calls."""
-    script = program.script
     calls = [
         call
         for call in script.calls_of(*COLLECTIVES)
@@ -412,7 +410,7 @@ def collective_on_one(program: TrainingProgram) -> Found:
             yield Shown(call, ast.unparse(call)[:100]), ast.unparse(call.func)
 
 
-def _chosen(script: ShellScript, call: ast.Call, depth: int = 3) -> tuple[bool, bool] | None:
+def _chosen(script: Syntax, call: ast.Call, depth: int = 3) -> tuple[bool, bool] | None:
     """If only some processes make a call: whether that is only the first one, and whether it then leaves."""
     for inner, outer in script.steps(call):
         if isinstance(outer, FUNCTIONS) and inner in outer.body:
@@ -461,16 +459,16 @@ def group_unused(job: JobScript, program: TrainingProgram, start: Start | None) 
     "DistributedDataParallel needs the group of all processes, but nothing makes it: each process ends with an error",
     "`torch.distributed.init_process_group()` before it",
 )
-def no_process_group(program: TrainingProgram) -> Found:
+def no_process_group(program: TrainingProgram, script: Syntax) -> Found:
     """DistributedDataParallel in a program that does not call `init_process_group`."""
     # The names of functions that make the group, of whatever package.
     makes = any(
         re.search(r"init\w*_?(process|dist|rpc|group|mesh)|dist\w*_init|mesh", name, re.IGNORECASE)
         for name in program.names
     )
-    if makes or not (program.uses_torch and program.is_whole and program.script.runs) or program.modules & OVER_TORCH:
+    if makes or not (program.uses_torch and program.is_whole and script.runs) or program.modules & OVER_TORCH:
         return
-    for call in program.script.calls_of("DistributedDataParallel", "DDP"):
+    for call in script.calls_of("DistributedDataParallel", "DDP"):
         if program.trains and given(call, "process_group") is None and not unpacks(call):
             yield (call,)
             return
@@ -480,13 +478,13 @@ def no_process_group(program: TrainingProgram) -> Found:
     "gloo takes the gradients of GPUs through memory and TCP: neither NVLink nor InfiniBand is used",
     '`init_process_group("nccl")`',
 )
-def gloo_on_gpus(job: JobScript, program: TrainingProgram) -> Found:
+def gloo_on_gpus(job: JobScript, program: TrainingProgram, script: Syntax) -> Found:
     """Processes that train on GPUs and exchange their gradients by gloo."""
     made = [call for script in program.scripts.values() for call in script.calls_of("init_process_group")]
     only = made and all(value_of(given(call, "backend", 0)) == "gloo" for call in made)
     wrapped = program.called & {"DistributedDataParallel", "DDP"}
     on_gpus = wrapped and "cuda" in program.names | program.texts and "nccl" not in program.texts
-    for call in program.script.calls_of("init_process_group") if only and on_gpus and job.gpus else ():
+    for call in script.calls_of("init_process_group") if only and on_gpus and job.gpus else ():
         yield (call,)
 
 
@@ -494,9 +492,8 @@ def gloo_on_gpus(job: JobScript, program: TrainingProgram) -> Found:
     "nothing calls `set_epoch`, so every epoch has its data in the same order",
     "`{0}.set_epoch(epoch)` at the beginning of each epoch",
 )
-def no_set_epoch(program: TrainingProgram) -> Found:
+def no_set_epoch(program: TrainingProgram, script: Syntax) -> Found:
     """A `DistributedSampler` that shuffles in the same way in each epoch."""
-    script = program.script
     if "set_epoch" in program.names or program.modules & OVER_TORCH or program.trains is None:
         return
     # What a sampler is handed to may call it.

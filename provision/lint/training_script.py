@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from provision.lint.imports import BY_NAME, files_of
-from provision.lint.syntax import KNOWN_MODULES, TRAINS, ShellScript, dotted, first_part, last, value_of
+from provision.lint.syntax import KNOWN_MODULES, TRAINS, Syntax, dotted, first_part, last, value_of
 
 # Modules that make processes work together, or may: what they do is not known here.
 LIBRARIES = ("dask", "ray", "mesh_tensorflow", "pyspark")
@@ -58,7 +58,7 @@ def uses_horovod(module: str) -> bool:
     return first == "horovod" and bool(rest) and rest[0] not in STARTERS
 
 
-def unread(script: ShellScript, file: str, scripts: Mapping[str, ShellScript]) -> Iterator[tuple[int, str]]:
+def unread(script: Syntax, file: str, scripts: Mapping[str, Syntax]) -> Iterator[tuple[int, str]]:
     """The imports that may be a part of a program, and that are not among its scripts, of which the first is the program."""
     program = next(iter(scripts))
     for imported in script.imports:
@@ -67,7 +67,7 @@ def unread(script: ShellScript, file: str, scripts: Mapping[str, ShellScript]) -
             yield imported.line, f"imports `{imported.module}`, which was not read"
 
 
-def uses(script: ShellScript) -> Iterator[str]:
+def uses(script: Syntax) -> Iterator[str]:
     """The kinds of jobs whose way of training a script uses, and names of other ways."""
     names = script.names | {text for call in script.calls_of("getattr") for text in _texts(call)}
     modules = {module for imported in script.imports for module in imported.modules}
@@ -92,7 +92,7 @@ def uses(script: ShellScript) -> Iterator[str]:
         yield from (f"`{name}`" for name in sorted((names | {name.rpartition(".")[2] for name in modules}) & OF_OTHERS))
 
 
-def doubts(script: ShellScript) -> Iterator[tuple[int, str]]:
+def doubts(script: Syntax) -> Iterator[tuple[int, str]]:
     """The lines that may bring in something that the linter does not see, with what they do."""
     for text, line in script.texts.items():
         if RANKS.fullmatch(text):
@@ -130,14 +130,14 @@ class TrainingProgram:
 
     file: str
     source: tuple[str, ...]
-    scripts: dict[str, ShellScript]
+    scripts: dict[str, Syntax]
     """The syntax tree of the training script, then those of the modules, by their paths."""
     error: Exception | None = None
     """Why the script has no syntax tree."""
     downloads: tuple[Download, ...] = ()
 
     @property
-    def script(self) -> ShellScript:
+    def script(self) -> Syntax:
         """The syntax tree of the training script."""
         return self.scripts[self.file]
 

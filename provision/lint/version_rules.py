@@ -15,7 +15,7 @@ from provision.knowledge.whole_numbers import whole_number
 from provision.launch.rank_threads import INTER
 from provision.lint.job_script import JobScript
 from provision.lint.rule import Found, Shown, advice, error
-from provision.lint.syntax import ShellScript, dotted, given, last, number_of, unpacks, value_of
+from provision.lint.syntax import Syntax, dotted, given, last, number_of, unpacks, value_of
 from provision.lint.tensorflow_rules import tensorflow_names
 from provision.lint.training_script import TrainingProgram
 
@@ -90,10 +90,10 @@ def _of_version(
     "`{0}` is a name of TensorFlow 1, which {1[0]}.{1[1]} does not have",
     "`import tensorflow.compat.v1 as tf`, then `tf.disable_v2_behavior()`",
 )
-def tf1_names(job: JobScript, program: TrainingProgram) -> Found:
+def tf1_names(job: JobScript, program: TrainingProgram, script: Syntax) -> Found:
     """Names of TensorFlow 1 under TensorFlow 2."""
-    loaded, (plain, _) = _of_version(job, program, (2,)), tensorflow_names(program.script)
-    names = ((node.lineno, *dotted(node).partition(".")) for node in program.script.of(ast.Attribute))
+    loaded, (plain, _) = _of_version(job, program, (2,)), tensorflow_names(script)
+    names = ((node.lineno, *dotted(node).partition(".")) for node in script.of(ast.Attribute))
     olds = [
         (line, alias + dot + name) for line, alias, dot, name in names if alias in plain and TF1_NAMES.fullmatch(name)
     ]
@@ -106,9 +106,9 @@ def tf1_names(job: JobScript, program: TrainingProgram) -> Found:
     "`{0}` is of TensorFlow 2: {1[0]}.{1[1]} {2}",
     "a program for TensorFlow 1 (`provision example graph`), or a module of TensorFlow 2",
 )
-def tf2_names(job: JobScript, program: TrainingProgram) -> Found:
+def tf2_names(job: JobScript, program: TrainingProgram, script: Syntax) -> Found:
     """A program of TensorFlow 2 under TensorFlow 1."""
-    loaded, script = _of_version(job, program, (1,), (2,)), program.script
+    loaded = _of_version(job, program, (1,), (2,))
     plain, _ = tensorflow_names(script)
     found = [(n.lineno, dotted(n)) for n in script.of(ast.Attribute) if dotted(n).partition(".")[0] in plain]
     names = [(line, name, "does not have it") for line, name in found if TF2_NAMES.fullmatch(name.partition(".")[2])]
@@ -124,9 +124,9 @@ def tf2_names(job: JobScript, program: TrainingProgram) -> Found:
     "a placeholder needs a graph, but TensorFlow 2 runs eagerly: `RuntimeError`",
     "`tf.compat.v1.disable_v2_behavior()` after the imports, or `with tf.Graph().as_default():`",
 )
-def tf1_eager(job: JobScript, program: TrainingProgram) -> Found:
+def tf1_eager(job: JobScript, program: TrainingProgram, script: Syntax) -> Found:
     """A placeholder while TensorFlow runs eagerly."""
-    script, shown = program.script, _of_version(job, program, (2,))
+    shown = _of_version(job, program, (2,))
     _, old = tensorflow_names(script)
     holders = [
         call
@@ -138,10 +138,10 @@ def tf1_eager(job: JobScript, program: TrainingProgram) -> Found:
 
 
 @error("{0}", "{1}")
-def run_tf_function(job: JobScript, program: TrainingProgram) -> Found:
+def run_tf_function(job: JobScript, program: TrainingProgram, script: Syntax) -> Found:
     """`experimental_run_tf_function`, missing or not known."""
     keras_3, early = _of_version(job, program, (2, 16), keras_3=True), _of_version(job, program, (2,), (2, 2))
-    compiles = program.script.methods("compile")
+    compiles = script.methods("compile")
     calls = [call for call in compiles if given(call, "optimizer") is not None or given(call, "loss") is not None]
     flagged = [call.lineno for call in calls if given(call, "experimental_run_tf_function") is not None]
     plainly = [call.lineno for call in calls if not unpacks(call)]
@@ -154,11 +154,11 @@ def run_tf_function(job: JobScript, program: TrainingProgram) -> Found:
 
 
 @error("Keras 3 refuses the name `{0}`: `ValueError`", "let the name end in `{1}`{2}")
-def keras_3_names(job: JobScript, program: TrainingProgram) -> Found:
+def keras_3_names(job: JobScript, program: TrainingProgram, script: Syntax) -> Found:
     """Names of files that Keras 3 refuses."""
     shown = _of_version(job, program, (2, 16), keras_3=True)
-    for call, where, wanted in _files(program.script) if shown else ():
-        name = program.script.ending(where)
+    for call, where, wanted in _files(script) if shown else ():
+        name = script.ending(where)
         if name is not None and not name.endswith(wanted):
             folder = "; for a folder in the format of TensorFlow use `model.export(…)`"
             yield Shown(call, str(shown)), name, wanted[0], folder if wanted[0] == ".keras" else ""
@@ -168,9 +168,9 @@ def keras_3_names(job: JobScript, program: TrainingProgram) -> Found:
     "`load_data` of Keras 3 takes the name of a file, not a path: `ValueError`",
     "read the file with `numpy.load`, or copy it to `$KERAS_HOME/datasets` and give its name",
 )
-def keras_3_path(job: JobScript, program: TrainingProgram) -> Found:
+def keras_3_path(job: JobScript, program: TrainingProgram, script: Syntax) -> Found:
     """A path for `load_data`, which Keras 3 refuses."""
-    script, shown = program.script, _of_version(job, program, (2, 16), keras_3=True)
+    shown = _of_version(job, program, (2, 16), keras_3=True)
     for call in script.calls_of("load_data") if shown else ():
         where = given(call, "path", 0)
         parts = [part for value in script.sources(where) for part in ast.walk(value)] if where else []
@@ -178,7 +178,7 @@ def keras_3_path(job: JobScript, program: TrainingProgram) -> Found:
             yield (Shown(call, str(shown)),)
 
 
-def _files(script: ShellScript) -> Iterator[tuple[ast.Call, ast.expr | None, tuple[str, ...]]]:
+def _files(script: Syntax) -> Iterator[tuple[ast.Call, ast.expr | None, tuple[str, ...]]]:
     """The calls with names of files, and the endings that Keras accepts (3.12, `saving_api.py`, `model_checkpoint.py`)."""
     for call in script.calls_of("ModelCheckpoint"):
         only = given(call, "save_weights_only", 4)
@@ -196,7 +196,7 @@ def _files(script: ShellScript) -> Iterator[tuple[ast.Call, ast.expr | None, tup
             yield call, given(call, "filepath", 0), KERAS_FILES
 
 
-def _is_class(script: ShellScript, node: ast.AST) -> bool:
+def _is_class(script: Syntax, node: ast.AST) -> bool:
     """Whether an expression is Keras's class of models itself, not one of its models."""
     return (
         last(node) in ("Sequential", "Model") and not isinstance(node, ast.Call) and last(node) not in script.assigned
@@ -207,18 +207,16 @@ def _is_class(script: ShellScript, node: ast.AST) -> bool:
     "`{0}` saves no model: it is a method of the class, and gets a name where it needs the model (`TypeError`)",
     "`model.save(…)`, with the variable of the model",
 )
-def unbound_save(program: TrainingProgram) -> Found:
+def unbound_save(script: Syntax) -> Found:
     """A method of the class of models that is called without a model."""
-    for call in program.script.calls_of("save", "save_weights"):
-        if isinstance(call.func, ast.Attribute) and _is_class(program.script, call.func.value) and len(call.args) == 1:
-            text = (
-                isinstance(call.args[0], ast.JoinedStr | ast.BinOp) or program.script.ending(call.args[0]) is not None
-            )
+    for call in script.calls_of("save", "save_weights"):
+        if isinstance(call.func, ast.Attribute) and _is_class(script, call.func.value) and len(call.args) == 1:
+            text = isinstance(call.args[0], ast.JoinedStr | ast.BinOp) or script.ending(call.args[0]) is not None
             if text and not call.keywords:
                 yield call, dotted(call.func)
 
 
-def _is_model(script: ShellScript, node: ast.AST) -> bool:
+def _is_model(script: Syntax, node: ast.AST) -> bool:
     """Whether an expression is a name that the script gives to a Keras model."""
     return isinstance(node, ast.Name) and any(
         last(value) in ("Sequential", "Model", "clone_model") or "model" in last(value).lower()
@@ -231,10 +229,10 @@ def _is_model(script: ShellScript, node: ast.AST) -> bool:
     "`tf.distribute.MultiWorkerMirroredStrategy` came with TensorFlow 2.4: `AttributeError`",
     "`tf.distribute.experimental.MultiWorkerMirroredStrategy` (from 2.0 on), or a newer TensorFlow",
 )
-def multiworker_version(job: JobScript, program: TrainingProgram) -> Found:
+def multiworker_version(job: JobScript, program: TrainingProgram, script: Syntax) -> Found:
     """MultiWorkerMirroredStrategy with a TensorFlow that is too old."""
     shown = _of_version(job, program, (0,), (2, 4))
-    workers = program.script.calls_of("MultiWorkerMirroredStrategy")
+    workers = script.calls_of("MultiWorkerMirroredStrategy")
     stable = [call.lineno for call in workers if "experimental" not in dotted(call.func)]
     if shown and stable:
         yield (Shown(min(stable), shown),)
@@ -244,9 +242,9 @@ def multiworker_version(job: JobScript, program: TrainingProgram) -> Found:
     "`fit` of Keras 3 fails under MultiWorkerMirroredStrategy",
     "a module with tf-keras and `export TF_USE_LEGACY_KERAS=1`, or your own loop with `strategy.run`",
 )
-def multiworker_keras_3(job: JobScript, program: TrainingProgram) -> Found:
+def multiworker_keras_3(job: JobScript, program: TrainingProgram, script: Syntax) -> Found:
     """`fit` of Keras 3 under MultiWorkerMirroredStrategy."""
-    script, shown = program.script, _of_version(job, program, (2, 16), keras_3=True)
+    shown = _of_version(job, program, (2, 16), keras_3=True)
     fits = [call.lineno for call in script.methods("fit")]
     if shown and fits and "MultiWorkerMirroredStrategy" in script.called and "run" not in script.called:
         yield (Shown(min(fits), shown),)
@@ -256,9 +254,9 @@ def multiworker_keras_3(job: JobScript, program: TrainingProgram) -> Found:
     "the {0} parallel reads in line {1} of `{2}` need {0} more threads of this pool",
     "`num_parallel_reads={3}`, or more threads of this pool and fewer of the other one",
 )
-def parallel_reads(job: JobScript, program: TrainingProgram) -> Found:
+def parallel_reads(job: JobScript, program: TrainingProgram, script: Syntax) -> Found:
     """More parallel reads than threads."""
-    calls = program.script.calls_of("TFRecordDataset")
+    calls = script.calls_of("TFRecordDataset")
     reads = [(number_of(given(call, "num_parallel_reads")) or 0, call.lineno) for call in calls]
     most, line = max(reads, default=(0, 0), key=lambda read: read[0])
     threads = whole_number(job.set_to(INTER))

@@ -10,7 +10,7 @@ from provision.lint.data_rules import downloads
 from provision.lint.imports import parse
 from provision.lint.job_script import read_script
 from provision.lint.rules import lint_job, lint_program, read_training
-from provision.lint.syntax import ShellScript
+from provision.lint.syntax import Syntax
 
 JOB = """\
 #!/bin/bash
@@ -238,7 +238,7 @@ def test_several_tasks_without_a_launcher_are_found() -> None:
 )
 def test_what_pytorch_downloads_is_known(call: str, what: str | None) -> None:
     text = f"import torch, torchvision\nfrom transformers import AutoModel\n{call}\n"
-    assert [one.what for one in downloads(ShellScript(parse(text)))] == ([what] if what else [])  # type: ignore[arg-type]
+    assert [one.what for one in downloads(Syntax(parse(text)))] == ([what] if what else [])  # type: ignore[arg-type]
     assert ("downloads" in found(JOB, text, site="sigma2-saga")) is False, "the nodes of Saga reach the internet"
 
 
