@@ -26,6 +26,15 @@ def container_of(site: Site, what: str) -> Container:
     return site.container
 
 
+def no_network(site: Site, what: str) -> ConfigError:
+    """The error for a job that downloads, at a site of which no node reaches the source: `what`."""
+    return ConfigError(
+        f"no node of site `{site.name}` reaches {what}",
+        evidence=[f"`network.login` and `network.compute` in `{site.origin}` are `no`"],
+        hint=f"name the host that does: `network.download_node` in `{site.origin}`",
+    )
+
+
 def images_folder(site: Site) -> str:
     """The folder of pulled images, for bash: on the file system of the jobs."""
     return f"{site.files.scratch or '$submit_folder'}/images"

@@ -9,15 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from provision.errors import ConfigError, raise_faults
-from provision.jobs.containers import container_of, cpu_image_fault, images_folder
-from provision.jobs.scheduler_request import side_batch
-from provision.jobs.script import header, meanings, module_lines
+from provision.jobs.containers import container_of, cpu_image_fault, images_folder, no_network
+from provision.jobs.scheduler_request import SideJob, side_batch
+from provision.jobs.script import explain, module_lines
 from provision.knowledge.images import DOCKER, Reference, parse_reference
 from provision.knowledge.targets import family_of
 from provision.model.quoting import Code
-from provision.profile.arch import Arch
 from provision.profile.container import Container
-from provision.profile.site import Site
 from provision.schedulers import SchedulerInterface, scheduler_for
 
 # The media types of the manifests that registries serve: an index of images for several CPUs, or one image.
@@ -33,16 +31,10 @@ CORES = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ImageJob:
+class ImageJob(SideJob):
     """What a user asked for; without `image` it is the site's image."""
 
-    site: Site
-    arch: Arch
-    command: str
     image: str | None = None
-    time: str = "01:00:00"
-    account: str | None = None
-    queue: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,21 +88,9 @@ def make_image_script(job: ImageJob, cpu_family: str) -> ImageScript:
     scheduler = None if site.scheduler.name == "none" else scheduler_for(site.scheduler.name)
     in_job = network.compute != "no" and scheduler is not None
     if network.where_to_download is None and not in_job:
-        raise ConfigError(
-            f"no node of site `{site.name}` reaches a registry",
-            evidence=[f"`network.login` and `network.compute` in `{site.origin}` are `no`"],
-            hint=f"name the host that does: `network.download_node` in `{site.origin}`",
-        )
-    lines: tuple[Code, ...] = ()
-    explained: tuple[Code, ...] = ()
-    sees_gpus = False
-    if in_job and scheduler is not None:
-        batch = side_batch(
-            site, arch, f"image-{arch.name}", time=job.time, cpus=CORES, account=job.account, queue=job.queue
-        )
-        directives, sees_gpus = scheduler.directives(batch), batch.gpus_per_node > 0
-        lines = header(directives, scheduler.COMMENTS_BEHIND)
-        explained = meanings(directives, scheduler.COMMENTS_BEHIND)
+        raise no_network(site, "a registry")
+    batch = side_batch(job, "image", CORES) if in_job else None
+    lines, explained = explain(scheduler, batch) if scheduler and batch else ((), ())
     uname = family_of(arch.target, cpu_family)
     return ImageScript(
         job=job,
@@ -125,5 +105,5 @@ def make_image_script(job: ImageJob, cpu_family: str) -> ImageScript:
         cpu=CPUS.get(uname, uname),
         where=network.where_to_download,
         manifest=f"https://{reference.registry}/v2/{reference.repository}/manifests/{reference.tag}",
-        sees_gpus=sees_gpus,
+        sees_gpus=batch is not None and batch.gpus_per_node > 0,
     )

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from provision.errors import ConfigError
-from provision.jobs.containers import container_of, image_path, pull_command
-from provision.jobs.scheduler_request import side_batch
-from provision.jobs.script import header, meanings, module_lines
+from provision.jobs.containers import container_of, image_path, no_network, pull_command
+from provision.jobs.scheduler_request import SideJob, side_batch
+from provision.jobs.script import explain, module_lines
 from provision.knowledge.cuda import gpu_obstacle
 from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.knowledge.miniforge import Miniforge
@@ -25,9 +25,7 @@ from provision.knowledge.targets import family_of
 from provision.model.lock import Lock
 from provision.model.quoting import Code, words
 from provision.model.requirements_file import Requirements
-from provision.profile.arch import Arch
 from provision.profile.container import Container, Template
-from provision.profile.site import Site
 from provision.profile.stack import Framework
 from provision.schedulers import SchedulerInterface, scheduler_for
 
@@ -38,30 +36,22 @@ NEEDED_FILES = 100_000
 # A user's own packages are a few; `--gb` and `--files` request more space.
 OWN_GB = 1
 OWN_FILES = 50_000
-# The job downloads and installs some gigabytes, which takes minutes; the limit leaves time for a slow network.
-TIME_LIMIT = "01:00:00"
 CPUS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OverlayJob:
+class OverlayJob(SideJob):
     """What a user asked for; `gb` and `files` are the space that the overlay must have.
 
     With `requirements` it is an overlay with these packages, at `path`, over the one with TensorFlow.
     """
 
-    site: Site
-    arch: Arch
-    command: str
     framework: Framework
     lock: Lock
     miniforge: Miniforge
     gb: int = NEEDED_GB
     files: int = NEEDED_FILES
     cpus: int = CPUS
-    time: str = TIME_LIMIT
-    account: str | None = None
-    queue: str | None = None
     requirements: Requirements | None = None
     path: str | None = None
 
@@ -133,23 +123,10 @@ def make_overlay_script(job: OverlayJob, cpu_family: str) -> OverlayScript:
         )
     where = site.network.where_to_download
     if site.network.compute == "no" and where is None:
-        raise ConfigError(
-            f"an overlay needs downloads, but no node of site `{site.name}` reaches the network",
-            evidence=[f"`network.login` and `network.compute` in `{site.origin}` are `no`"],
-            hint=f"name the host that does: `network.download_node` in `{site.origin}`",
-        )
+        raise no_network(site, "the network, which an overlay needs")
     scheduler = scheduler_for(site.scheduler.name)
     own = job.requirements
-    batch = side_batch(
-        site,
-        job.arch,
-        f"{'packages' if own else 'overlay'}-{job.arch.name}",
-        time=job.time,
-        cpus=job.cpus,
-        account=job.account,
-        queue=job.queue,
-    )
-    directives = scheduler.directives(batch)
+    header, meanings = explain(scheduler, side_batch(job, "packages" if own else "overlay", job.cpus))
     names = (container.module,) if container.module else ()
     base = ("--overlay", Code('"$base:ro"')) if own else ()
     return OverlayScript(
@@ -157,8 +134,8 @@ def make_overlay_script(job: OverlayJob, cpu_family: str) -> OverlayScript:
         scheduler=scheduler,
         container=container,
         template=container.template(job.gb, job.files, site.origin),
-        header=header(directives, scheduler.COMMENTS_BEHIND),
-        meanings=meanings(directives, scheduler.COMMENTS_BEHIND),
+        header=header,
+        meanings=meanings,
         modules=module_lines(site.modules, names),
         overlay=(job.path if own else None) or container.overlay,
         packages=f"{own.sha256[:8]}-{job.lock.sha256[:8]}" if own else job.lock.sha256[:12],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from provision.errors import ConfigError
 from provision.jobs.limits import refuse
 from provision.knowledge.targets import family_of
@@ -64,9 +66,20 @@ def batch_for(
     )
 
 
-def side_batch(
-    site: Site, arch: Arch, name: str, *, time: str, cpus: int, account: str | None, queue: str | None
-) -> Batch:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SideJob:
+    """What a user asked for of a job that prepares a container; `command` is the command that wrote it."""
+
+    site: Site
+    arch: Arch
+    command: str
+    time: str = "01:00:00"
+    """Some gigabytes are downloaded and installed, which takes minutes; the limit leaves time for a slow network."""
+    account: str | None = None
+    queue: str | None = None
+
+
+def side_batch(job: SideJob, name: str, cpus: int) -> Batch:
     """A job that prepares a container. It uses a part of one node, without GPUs if the site has such nodes of the same family.
 
     Otherwise it requests one GPU: a site with other nodes keeps the partitions of its GPUs for jobs that request them.
@@ -74,12 +87,22 @@ def side_batch(
     Raises:
         ConfigError: the site would not accept it.
     """
-    if not TIME.fullmatch(time):
-        raise ConfigError(f"`--time {time}` is not a valid time", hint="`--time 01:00:00`")
+    site, arch = job.site, job.arch
+    if not TIME.fullmatch(job.time):
+        raise ConfigError(f"`--time {job.time}` is not a valid time", hint="`--time 01:00:00`")
     without_gpus = [other for other in site.archs if other.gpu is None]
     family = family_of(arch.target, arch.target)
     nodes = next((other for other in without_gpus if family_of(other.target, arch.target) == family), arch)
     shape = Shape(nodes=1, ranks_per_node=1, cpus_per_rank=cpus, gpus_per_node=1 if without_gpus and nodes.gpu else 0)
-    batch = batch_for(site, nodes, shape, name=name, time=time, account=account, queue=queue, exclusive=False)
+    batch = batch_for(
+        site,
+        nodes,
+        shape,
+        name=f"{name}-{arch.name}",
+        time=job.time,
+        account=job.account,
+        queue=job.queue,
+        exclusive=False,
+    )
     refuse(site, nodes, batch)
     return batch

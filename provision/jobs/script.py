@@ -4,36 +4,32 @@ from __future__ import annotations
 
 from provision.knowledge.srun_variables import OF_A_JOB, OF_A_STEP, SPELT
 from provision.launch.modules import reset_lines, unload_lines
-from provision.model.batch import Directive
+from provision.model.batch import Batch, Directive
 from provision.model.quoting import Code, bash, comment, quote_inside, variable, words
 from provision.profile.arch import Arch
 from provision.profile.module_system import ModuleSystem
 from provision.profile.scheduler import SchedulerName
 from provision.profile.site import Site
+from provision.schedulers import SchedulerInterface
 from provision.schedulers.short_options import option_name
 
 COMMA = Code(",")
 
 
-def header(directives: tuple[Directive, ...], behind: bool) -> tuple[Code, ...]:
-    """The directives, which go directly behind `#!`: Cobalt stops reading at the first line that is not one.
+def explain(scheduler: SchedulerInterface, batch: Batch) -> tuple[tuple[Code, ...], tuple[Code, ...]]:
+    """The directives of a job, and comments that explain them, for below them.
 
-    Their meanings are behind them if the scheduler allows comments there (`behind`); otherwise `meanings` returns them.
+    Directives go directly behind `#!`: Cobalt stops reading at the first line that is not one. If the scheduler allows comments
+    behind them, their meanings are there.
     """
-    if not behind:
-        return tuple(directive.line for directive in directives)
-    width = max(len(directive.line) for directive in directives)
-    return tuple(bash("%s  # %s", directive.line.ljust(width), comment(directive.meaning)) for directive in directives)
-
-
-def meanings(directives: tuple[Directive, ...], behind: bool) -> tuple[Code, ...]:
-    """Comments that explain the directives, for below them; empty if the meanings are behind the directives."""
-    if behind:
-        return ()
-    options = [(comment(_option(directive)), comment(directive.meaning)) for directive in directives]
+    pairs = [(one, comment(one.meaning)) for one in scheduler.directives(batch)]
+    if scheduler.COMMENTS_BEHIND:
+        width = max(len(one.line) for one, _ in pairs)
+        return tuple(bash("%s  # %s", one.line.ljust(width), meaning) for one, meaning in pairs), ()
+    options = [(comment(_option(one)), meaning) for one, meaning in pairs]
     width = max(len(option) for option, _ in options)
     lines = (bash("#   %s  %s", option.ljust(width), meaning) for option, meaning in options)
-    return (Code("# The options above:"), *lines)
+    return tuple(one.line for one, _ in pairs), (Code("# The options above:"), *lines)
 
 
 def _option(directive: Directive) -> str:

@@ -10,7 +10,7 @@ import textwrap
 from dataclasses import dataclass, replace
 
 from provision.errors import ConfigError
-from provision.jobs.script import forget_line, header, meanings, module_lines, provided_lines
+from provision.jobs.script import explain, forget_line, module_lines, provided_lines
 from provision.jobs.user_job import Decision, UserJob, decide, interface_of, unstaged
 from provision.jobs.user_job_checks import refuse_user_job
 from provision.knowledge.frameworks.interface import FrameworkInterface
@@ -124,7 +124,7 @@ def make_script(job: UserJob) -> Script:
         raise ConfigError(
             f"`archs.{job.arch.name}.gpu.cuda_home` is not a valid path: {cuda!r}", hint=f"edit `{job.site.origin}`"
         )
-    directives = scheduler.directives(batch)
+    header, meanings = explain(scheduler, batch)
     return Script(
         name=batch.name,
         job=job,
@@ -132,9 +132,9 @@ def make_script(job: UserJob) -> Script:
         runtime=runtime,
         scheduler=scheduler,
         batch=batch,
-        header=(*header(directives, scheduler.COMMENTS_BEHIND), *_staging(job)),
-        meanings=meanings(directives, scheduler.COMMENTS_BEHIND),
-        forget=forget_line(job.site.scheduler.name, directives),
+        header=(*header, *_staging(job)),
+        meanings=meanings,
+        forget=forget_line(job.site.scheduler.name, scheduler.directives(batch)),
         exports=exports,
         proxies=_proxies(job),
         modules=_load_lines(job, runtime),

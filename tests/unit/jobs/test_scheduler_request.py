@@ -9,7 +9,7 @@ import pytest
 from golden_files import Words, slurm_site
 from parts.profiles import profile
 from provision.errors import ConfigError
-from provision.jobs.scheduler_request import batch_for, side_batch
+from provision.jobs.scheduler_request import SideJob, batch_for, side_batch
 from provision.model.shape import Shape
 from provision.profile.arch import Arch
 from provision.profile.job import Queue
@@ -40,7 +40,7 @@ def test_a_queue_is_a_qos_if_the_profile_has_a_qos_and_no_partition(
     site, arch = site_whose_job_says(**said)
     batch = batch_for(site, arch, SHAPE, name="x", queue="asked")
     assert (batch.partition, batch.qos) == (partition, qos)
-    side = side_batch(site, arch, "x", time="10", cpus=1, account="a", queue="asked")
+    side = side_batch(SideJob(site=site, arch=arch, command="", time="10", account="a", queue="asked"), "x", 1)
     assert (side.partition, side.qos) == (partition, qos)
 
 
@@ -54,10 +54,10 @@ def test_a_queue_can_give_parts_of_nodes_at_a_site_of_whole_nodes() -> None:
 
 def test_a_preparing_job_uses_a_part_of_one_node(words: Words) -> None:
     site, arch = site_whose_job_says(exclusive=True)
-    batch = side_batch(site, arch, "x", time="10", cpus=3, account="a", queue=None)
+    batch = side_batch(SideJob(site=site, arch=arch, command="", time="10", account="a", queue=None), "x", 3)
     assert (batch.nodes, batch.ranks_per_node, batch.cpus_per_rank, batch.exclusive) == (1, 1, 3, False)
     with pytest.raises(ConfigError, match="soon") as caught:
-        side_batch(site, arch, "x", time="soon", cpus=3, account=None, queue=None)
+        side_batch(SideJob(site=site, arch=arch, command="", time="soon", account=None, queue=None), "x", 3)
     words("job", "\n".join(caught.value.to_lines()))
 
 
@@ -70,7 +70,9 @@ def test_a_preparing_job_requests_a_gpu_only_where_all_nodes_of_its_family_have_
         ("alcf-polaris", "gpu"),
     ):
         site = profile(name)
-        batch = side_batch(site, site.arch(arch), "x", time="00:10:00", cpus=1, account="a", queue=None)
+        batch = side_batch(
+            SideJob(site=site, arch=site.arch(arch), command="", time="00:10:00", account="a", queue=None), "x", 1
+        )
         found[name] = (batch.partition or batch.constraint, batch.gpus_per_node)
     assert found == {
         "sigma2-olivia": ("accel", 1),  # its other nodes are x86_64

@@ -15,7 +15,7 @@ from parts.languages import options_of_sbatch
 from parts.paths import RECORDED
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.jobs.build_job import build_script
-from provision.jobs.script import header
+from provision.jobs.script import explain
 from provision.lint.job_script import PREFIXES
 from provision.machine.submission.render_jobs import render_build_job
 from provision.model.batch import Batch
@@ -307,7 +307,7 @@ def test_the_real_sbatch_reads_every_value_of_a_directive_unchanged(value: str, 
         options=(f"--comment={value}",),
         scheduler=Scheduler(name="slurm", options=("-k",)),
     )
-    script = "\n".join(("#!/bin/bash", *header(slurm.directives(named), slurm.COMMENTS_BEHIND), "true", ""))
+    script = "\n".join(("#!/bin/bash", *explain(slurm, named)[0], "true", ""))
     read = options_of_sbatch(script, tmp_path)
     assert (read["output"], read["comment"]) == (f"/{value}/x-%j.out", value)
     assert "wrap" not in read and read["account"] == "tests"
