@@ -44,6 +44,10 @@ class SchedulerInterface(Protocol):
     """How the variables begin that replace a directive, change an answer, or describe the job in which the shell runs."""
     STEADY: tuple[str, ...] = ()
     """Those of them that say where the scheduler is, or who pays: they stay, the latter unless the script has that option."""
+    RUNNING_ARGV: tuple[str, ...]
+    """The command that lists the running jobs of all users."""
+    QUEUES_ARGV: tuple[str, ...]
+    """The command that describes the queues; it fails if the scheduler does not answer."""
     ARRAY: tuple[str, str] | None = None
     """The variables that hold the ID of a job array and the number of the task; None if the scheduler has no arrays."""
     ARRAY_EXAMPLE: str = "1-8"
@@ -92,17 +96,11 @@ class SchedulerInterface(Protocol):
         """The IDs of the jobs with this name in that command's output."""
         return tuple(text.split())
 
-    def running_argv(self) -> tuple[str, ...]:
-        """The command that lists the running jobs of all users."""
-
     def parse_running(self, text: str) -> tuple[RunningJob, ...]:
-        """The jobs in that command's output."""
-
-    def queues_argv(self) -> tuple[str, ...]:
-        """The command that describes the queues; it fails if the scheduler does not answer."""
+        """The jobs in the output of `RUNNING_ARGV`."""
 
     def parse_queues(self, text: str) -> tuple[QueueLimits, ...]:
-        """The queues with their limits; empty if the command's output does not contain them."""
+        """The queues with their limits; empty if the output of `QUEUES_ARGV` does not contain them."""
 
     def waiting(self, status: JobStatus) -> str:
         """Why a job has not started, as a phrase."""

@@ -54,6 +54,8 @@ class _Cobalt(SchedulerInterface):
     STARTS_IN_SUBMIT_FOLDER = True
     PREFIX = "#COBALT"
     BENDING = ("COBALT_JOB", "COBALT_PART", "COBALT_NODE", "ALPS_", "PMI_")
+    RUNNING_ARGV = ("qstat", "--header=JobID:User:State:RunTime")
+    QUEUES_ARGV = ("qstat", "-Q")
     ARRAY_EXAMPLE = ""
     CAN_REQUEUE = False
 
@@ -137,10 +139,6 @@ class _Cobalt(SchedulerInterface):
         rows = [line.split() for line in text.splitlines()]
         return tuple(row[0] for row in rows if len(row) == 2 and self.is_job_id(row[0]) and row[1] == name)
 
-    def running_argv(self) -> tuple[str, ...]:
-        """The command that lists all jobs with their users, states and run times."""
-        return ("qstat", "--header=JobID:User:State:RunTime")
-
     def parse_running(self, text: str) -> tuple[RunningJob, ...]:
         """The jobs in that command's output that do not wait."""
         rows = [line.split() for line in text.splitlines()]
@@ -149,10 +147,6 @@ class _Cobalt(SchedulerInterface):
             for row in rows
             if len(row) == 4 and self.is_job_id(row[0]) and STATES.get(row[2], "RUNNING") != "PENDING"
         )
-
-    def queues_argv(self) -> tuple[str, ...]:
-        """The command that lists the queues."""
-        return ("qstat", "-Q")
 
     def parse_queues(self, text: str) -> tuple[QueueLimits, ...]:
         """Always empty: we found no description of the format of `qstat -Q`."""

@@ -56,6 +56,8 @@ class _PBS(SchedulerInterface):
         *("PBS_DPREFIX", "PBS_O_", "PBS_JOB", "PBS_NODE", "PBS_TASK", "PBS_ARRAY", "PBS_ENVIRONMENT"),
         *("PALS_", "PMI_"),
     )
+    RUNNING_ARGV = ("qstat", "-f")  # all jobs with all their values (qstat(1B))
+    QUEUES_ARGV = ("qstat", "-Q", "-f")
     ARRAY = ("PBS_ARRAY_ID", "PBS_ARRAY_INDEX")
 
     def output_path(self, jobs: str, name: str) -> str:
@@ -145,10 +147,6 @@ class _PBS(SchedulerInterface):
         """The command that lists the jobs with this name, waiting or running."""
         return ("qselect", "-N", name, "-s", "HQRW")
 
-    def running_argv(self) -> tuple[str, ...]:
-        """The command that shows all jobs with all their values (qstat(1B))."""
-        return ("qstat", "-f")
-
     def parse_running(self, text: str) -> tuple[RunningJob, ...]:
         """The jobs in that command's output that run, end, or are suspended."""
         return tuple(
@@ -160,10 +158,6 @@ class _PBS(SchedulerInterface):
             for number, fields in _records(text, "Job Id")
             if fields.get("job_state") in ("R", "E", "S", "U", "B")
         )
-
-    def queues_argv(self) -> tuple[str, ...]:
-        """The command that describes the queues, each below a line `Queue: NAME` (qstat(1B))."""
-        return ("qstat", "-Q", "-f")
 
     def parse_queues(self, text: str) -> tuple[QueueLimits, ...]:
         """The queues with their limits (pbs_queue_attributes(7B)); `nodect` is the number of chunks: we ask for one a node."""

@@ -59,6 +59,13 @@ class _Slurm(SchedulerInterface):
         *("SLURM_CONF", "SLURM_CONF_SERVER", "SLURM_JWT", "SLURM_ROOT", "SLURM_HOME", "SLURM_MPI_TYPE"),
         *("SBATCH_ACCOUNT", "SBATCH_RESERVATION", "SBATCH_WCKEY"),
     )
+    # `%M` of squeue(1) is the time that a job has run.
+    RUNNING_ARGV = (
+        *("squeue", "--all", "--noheader", "--format=%A|%u|%M"),
+        "--states=RUNNING,COMPLETING,SUSPENDED,STOPPED,SIGNALING,STAGE_OUT",
+    )
+    # Also the partitions that Slurm hides from people who may not use them.
+    QUEUES_ARGV = ("scontrol", "--all", "--oneliner", "show", "partition")
     ARRAY = ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID")
     REQUEUE = ("scontrol", "requeue")
 
@@ -167,20 +174,11 @@ class _Slurm(SchedulerInterface):
         """The command that lists the user's jobs with this name, waiting or running."""
         return ("squeue", "--me", "--federation", "--noheader", "--format=%i", f"--name={name}")
 
-    def running_argv(self) -> tuple[str, ...]:
-        """The command that lists the running jobs of all users with the time that each has run (squeue(1): `%M`)."""
-        states = "RUNNING,COMPLETING,SUSPENDED,STOPPED,SIGNALING,STAGE_OUT"
-        return ("squeue", "--all", "--noheader", f"--states={states}", "--format=%A|%u|%M")
-
     def parse_running(self, text: str) -> tuple[RunningJob, ...]:
         rows = [line.strip().split("|") for line in text.splitlines()]
         return tuple(
             RunningJob(job=row[0], user=row[1], seconds=elapsed(row[2])) for row in rows if len(row) == 3 and row[0]
         )
-
-    def queues_argv(self) -> tuple[str, ...]:
-        """The command that describes the partitions, also those that Slurm hides from people who may not use them."""
-        return ("scontrol", "--all", "--oneliner", "show", "partition")
 
     def parse_queues(self, text: str) -> tuple[QueueLimits, ...]:
         """The partitions with their limits."""
@@ -293,9 +291,12 @@ def _parse_line(text: str) -> tuple[dict[str, str], JobStatus | None]:
     )
 
 
-def mpi_types_argv() -> tuple[str, ...]:
-    """The command that lists the values that `srun --mpi=` accepts."""
-    return ("srun", "--mpi=list")
+MPI_TYPES_ARGV = ("srun", "--mpi=list")
+"""The command that lists the values that `srun --mpi=` accepts."""
+CONFIG_ARGV = ("scontrol", "show", "config")
+"""The command that prints the configuration of Slurm."""
+NODE_KINDS_ARGV = ("sinfo", "--all", "--exact", "--noheader", "--format=%P|%z|%m|%G|%f|%D|%l|%h")
+"""The command that lists the kinds of nodes of each partition."""
 
 
 def parse_mpi_types(text: str) -> tuple[str, ...]:
@@ -326,19 +327,9 @@ def parse_associations(text: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     return tuple((row[0], tuple(filter(None, row[1].split(",")))) for row in rows if len(row) == 2 and row[0])
 
 
-def config_argv() -> tuple[str, ...]:
-    """The command that prints the configuration of Slurm."""
-    return ("scontrol", "show", "config")
-
-
 def parse_config(text: str) -> dict[str, str]:
     """The values of the configuration in that command's output."""
     return dict(re.findall(r"^(\w+) *= (.*?) *$", text, re.MULTILINE))
-
-
-def node_kinds_argv() -> tuple[str, ...]:
-    """The command that lists the kinds of nodes of each partition."""
-    return ("sinfo", "--all", "--exact", "--noheader", "--format=%P|%z|%m|%G|%f|%D|%l|%h")
 
 
 def parse_node_kinds(text: str) -> tuple[NodeKind, ...]:

@@ -66,7 +66,7 @@ def running_jobs(name: SchedulerName) -> tuple[RunningJob, ...]:
     if name == "none":
         return ()
     scheduler = scheduler_for(name)
-    argv = scheduler.running_argv()
+    argv = scheduler.RUNNING_ARGV
     so, hint = ", so nothing is known about running jobs", f"run this where `{argv[0]}` works"
     return scheduler.parse_running(_ask(name, argv, hint=hint, so=so)[1])
 
@@ -78,7 +78,7 @@ def known_queues(name: SchedulerName) -> tuple[QueueLimits, ...]:
         CommandError: this machine does not have the scheduler, or it does not answer.
     """
     scheduler = scheduler_for(name)
-    argv = scheduler.queues_argv()
+    argv = scheduler.QUEUES_ARGV
     return scheduler.parse_queues(_ask(name, argv, hint=f"`{' '.join(argv)}`", timeout_s=TIME_LIMIT_S)[1])
 
 
@@ -91,7 +91,7 @@ def cluster(name: SchedulerName) -> Cluster:
     queues = known_queues(name)
     if name != "slurm":
         return Cluster(queues=queues)
-    config = slurm.parse_config(_told(slurm.config_argv()))
+    config = slurm.parse_config(_told(slurm.CONFIG_ARGV))
     enforced = "associations" in config.get("AccountingStorageEnforce", "")
     answer = _told(slurm.associations_argv(user_name(os.geteuid()))) if enforced else ""
     return Cluster(
@@ -118,7 +118,7 @@ def _told(argv: Sequence[str]) -> str:
 
 def node_kinds() -> tuple[NodeKind, ...]:
     """The kinds of nodes that Slurm has; none if this machine does not have Slurm, or it does not answer."""
-    return slurm.parse_node_kinds(_told(slurm.node_kinds_argv()))
+    return slurm.parse_node_kinds(_told(slurm.NODE_KINDS_ARGV))
 
 
 def is_login_node() -> bool:
@@ -138,6 +138,6 @@ def family_of_launcher(program: str, environ: Mapping[str, str]) -> MpiFamily | 
 def mpi_types() -> tuple[str, ...]:
     """The types that `srun --mpi=` accepts; none if this machine does not have Slurm."""
     with contextlib.suppress(CommandError):
-        done = capture(slurm.mpi_types_argv(), asking("slurm"), TIME_LIMIT_S)
+        done = capture(slurm.MPI_TYPES_ARGV, asking("slurm"), TIME_LIMIT_S)
         return slurm.parse_mpi_types(done.stdout + done.stderr)
     return ()
