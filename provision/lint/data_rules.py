@@ -84,7 +84,7 @@ def buffer_in_bytes(script: Syntax) -> Found:
 def input_not_split(program: TrainingProgram, script: Syntax) -> Found:
     """Data that every rank reads as a whole."""
     aliases, scripts = program.aliases, program.scripts.values()
-    together = aliases or (program.uses_torch and program.ddp)
+    together = aliases or (program.uses_torch and "ddp" in program.uses)
     whole = program.is_whole and script.runs and program.trains is not None
     if not together or not whole or program.modules & OVER_TORCH:
         return

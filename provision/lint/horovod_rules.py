@@ -128,7 +128,7 @@ def shard_by_local_rank(script: Syntax) -> Found:
 def _written_by_all(program: TrainingProgram) -> list[ast.Call]:
     """The calls by which every rank writes a file of training, as far as it can be seen."""
     script = program.script
-    ranks = program.aliases or (program.uses_torch and program.ddp)
+    ranks = program.aliases or (program.uses_torch and "ddp" in program.uses)
     if not ranks or program.modules & {*OVER_TORCH, "mxnet"}:
         return []  # Lightning's `ModelCheckpoint` writes on rank 0 only
     return [

@@ -108,8 +108,8 @@ def horovod_tasks(job: JobScript, program: TrainingProgram, start: Start | None)
 @error("the job has {0}, but {1}", "{2}")
 def no_launcher(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """A script for several ranks that is started without a launcher."""
-    by_itself = not program.ddp or {"spawn", "start_processes"} & program.called or program.modules & OVER_TORCH
-    together = program.horovod or program.multiworker_by_slurm or not by_itself
+    by_itself = {"spawn", "start_processes"} & program.called or program.modules & OVER_TORCH
+    together = program.horovod or program.multiworker_by_slurm or ("ddp" in program.uses and not by_itself)
     several = (job.tasks or 1) > 1 or job.nodes > 1
     # A launcher may start this same script, a text for a shell, or a function, and one of them the program.
     inside = "export -f" in job.text or any("$0" in one.text or "<<" in one.line.text for one in job.launches)
@@ -138,7 +138,7 @@ def multiworker_launcher(job: JobScript, program: TrainingProgram) -> Found:
 def proxies(job: JobScript, program: TrainingProgram) -> Found:
     """Proxies that block the gRPC of MultiWorkerMirroredStrategy."""
     avoided = {"http_proxy", "https_proxy"} <= job.unset or {"no_proxy", "NO_PROXY"} & set(job.variables)
-    if program.multiworker and not avoided:
+    if "multiworker" in program.uses and not avoided:
         yield (next((launch.line for launch in job.launches if launch.launcher == "srun"), TOP),)
 
 

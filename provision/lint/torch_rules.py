@@ -327,7 +327,8 @@ def _left_on_first_gpu(program: TrainingProgram) -> ast.expr | None:
 )
 def all_on_first_gpu(job: JobScript, program: TrainingProgram, start: Start | None) -> Found:
     """Processes of PyTorch of which none chooses its GPU."""
-    if start is None or not (program.ddp or program.horovod) or program.modules & OVER_TORCH or not program.is_whole:
+    together = program.uses & {"ddp", "horovod"} and not program.modules & OVER_TORCH
+    if start is None or not together or not program.is_whole:
         return
     found = start.command.torchrun
     ranks = _processes(job, start.command) or (job.ranks_per_node if start.command.launcher else 1)

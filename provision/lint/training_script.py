@@ -177,19 +177,14 @@ class TrainingProgram:
         return "horovod" in self.uses
 
     @property
-    def multiworker(self) -> bool:
-        """Whether it uses MultiWorkerMirroredStrategy."""
-        return "multiworker" in self.uses
-
-    @property
     def mirrored(self) -> bool:
         """Whether it uses MirroredStrategy, and not the one of several workers."""
-        return "mirrored" in self.uses and not self.multiworker
+        return "mirrored" in self.uses and "multiworker" not in self.uses
 
     @property
     def multiworker_by_slurm(self) -> bool:
         """Whether it asks Slurm for the workers of MultiWorkerMirroredStrategy."""
-        return self.multiworker and "SlurmClusterResolver" in self.names
+        return "multiworker" in self.uses and "SlurmClusterResolver" in self.names
 
     @cached_property
     def names(self) -> set[str]:
@@ -215,11 +210,6 @@ class TrainingProgram:
     def uses_torch(self) -> bool:
         """Whether it uses PyTorch, and not TensorFlow beside it."""
         return "torch" in self.modules and not self.modules & {"tensorflow", "keras"}
-
-    @property
-    def ddp(self) -> bool:
-        """Whether the processes of PyTorch train together."""
-        return "ddp" in self.uses
 
     @property
     def uses_tensorflow(self) -> bool:
