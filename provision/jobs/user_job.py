@@ -135,6 +135,21 @@ class Decision:
             return (of_stack.interface, self.job.module, release(of_stack.version)) if of_stack else None
         return framework_module(self.job.provided) if self.runtime == "modules" else None
 
+    @property
+    def without_launcher(self) -> bool:
+        """Whether the job script starts the program itself: one process, and the script does not run on a service node."""
+        return self.shape.ranks == 1 and self.job.alone and self.job.site.scheduler.script_on == "node"
+
+    @property
+    def watched_by_ranks(self) -> bool:
+        """Whether the ranks record the load of the GPUs of their nodes; without a launcher the job script does."""
+        return self.job.watch_gpus and not self.without_launcher
+
+    @property
+    def reverses_gpus(self) -> bool:
+        """Whether ranks take the GPUs of their node from the end."""
+        return self.job.arch.gpus_reversed and bool(self.shape.gpus_per_node) and self.shape.ranks_per_node > 1
+
 
 def decide(job: UserJob) -> Decision:
     """What the options of a job and the profile of its site decide. It may be something that cannot work."""

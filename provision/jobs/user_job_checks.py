@@ -203,9 +203,9 @@ def _scheduler_words(decision: Decision) -> Iterator[Fault]:
             hint="leave `--memory` out",
         )
     if job.qos is not None and job.site.scheduler.name != "slurm":
-        yield _absent("qos", f"{title} has no QOS", "`--queue QUEUE`")
+        yield Fault("missing", "qos", f"{title} has no QOS", hint="`--queue QUEUE`")
     if job.array is not None and scheduler.ARRAY is None:
-        yield _absent("array", f"{title} has no job arrays", "leave `--array` out")
+        yield Fault("missing", "array", f"{title} has no job arrays", hint="leave `--array` out")
     elif job.array is not None and not scheduler.is_array(job.array):
         yield _invalid(
             "array",
@@ -213,7 +213,7 @@ def _scheduler_words(decision: Decision) -> Iterator[Fault]:
             f"`--array {scheduler.ARRAY_EXAMPLE}`",
         )
     if job.requeue and not scheduler.CAN_REQUEUE:
-        yield _absent("requeue", f"{title} does not start jobs again", "leave `--requeue` out")
+        yield Fault("missing", "requeue", f"{title} does not start jobs again", hint="leave `--requeue` out")
     for text in job.extra:
         yield from _extra(text, decision)
 
@@ -235,10 +235,6 @@ def _extra(text: str, decision: Decision) -> Iterator[Fault]:
     if option_name(text, name) in [*ours, "ntasks"]:
         message = f"`--extra {text!r}` contradicts what the script does: it sets this option itself"
         yield Fault("mismatch", "extra", message, hint="`provision job --help` lists the options that change it")
-
-
-def _absent(subject: str, message: str, hint: str) -> Fault:
-    return Fault("missing", subject, message, hint=hint)
 
 
 def _threads(decision: Decision) -> Iterator[Fault]:

@@ -16,10 +16,9 @@ from provision.jobs.user_job_checks import refuse_user_job
 from provision.knowledge.frameworks.interface import FrameworkInterface
 from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.launch.launchers import RANK_VARIABLES, launch_argv, node_argv
-from provision.launch.rank_threads import OMP, module_environ
+from provision.launch.rank_threads import module_environ
 from provision.model.batch import Batch
 from provision.model.quoting import Code, bash, directive, quote_sh, shell_path, variable, word, words
-from provision.model.shape import Shape
 from provision.profile.arch import Arch
 from provision.profile.container import Container, Runtime
 from provision.profile.patterns import SHELL_PATH
@@ -53,13 +52,9 @@ RANK_VARIABLES_OF_EVERY_JOB = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Script:
+class Script(Decision):
     """The values of a job's template; `launch` is the command that starts the training, quoted for bash."""
 
-    name: str
-    job: UserJob
-    shape: Shape
-    runtime: Runtime
     scheduler: SchedulerInterface
     batch: Batch
     header: tuple[Code, ...]
@@ -79,19 +74,12 @@ class Script:
     """The command that runs one process in the container, up to the program; None without a container."""
     interface: FrameworkInterface
     """The framework whose variables the job sets."""
-    framework: tuple[str, str] | None = None
-    """The name and version of the framework, as far as the stack or the name of a module gives them."""
     container: Container | None = None
     image: str | None = None
     cuda_home: Code | None = None
     library_path: Code | None = None
     """The value of LD_LIBRARY_PATH that the job sets; our modulefile sets its own, and a container has one inside."""
     notes: tuple[str, ...] = ()
-    watched_by_ranks: bool = False
-    """Whether the ranks record the load of the GPUs of their nodes; without a launcher the job script does."""
-    reverses_gpus: bool = False
-    delivers: bool = False
-    """Whether the ranks mount an image of the environment."""
     home: str | None = None
     """The variable, set by the modules, with which the path of the training script begins; None: there is no such variable."""
 
@@ -126,12 +114,7 @@ def make_script(job: UserJob) -> Script:
         )
     header, meanings = explain(scheduler, batch)
     return Script(
-        name=batch.name,
-        job=job,
-        shape=shape,
-        runtime=runtime,
-        scheduler=scheduler,
-        batch=batch,
+        **{name: getattr(decision, name) for name in Decision.__slots__},
         header=(*header, *_staging(job)),
         meanings=meanings,
         forget=forget_line(job.site.scheduler.name, scheduler.directives(batch)),
@@ -144,15 +127,11 @@ def make_script(job: UserJob) -> Script:
         launch=_launch(decision, _rank_variables(decision, exports, sets_xla_flags=cuda is not None)),
         inside=_inside(job, container) if container else None,
         interface=interface,
-        framework=(found[0].name, ".".join(map(str, found[2]))) if (found := decision.framework) else None,
         container=container,
         image=image,
         cuda_home=shell_path(cuda, unset_is_empty=True) if cuda else None,
         library_path=_library_path(job.arch) if runtime == "modules" and job.arch.library_path else None,
         notes=_notes(decision),
-        watched_by_ranks=job.watch_gpus and not _without_launcher(decision),
-        reverses_gpus=_reverses_gpus(decision),
-        delivers=decision.deliver != "files",
         home=home[1] if home else None,
     )
 
@@ -256,16 +235,15 @@ def _launch(decision: Decision, variables: tuple[str, ...]) -> Code:
     batch = decision.batch
     if batch is not None:
         program = [*_words_before(decision.nodes, batch), *program]
-    without_launcher = _without_launcher(decision)
-    if without_launcher and decision.runtime != "container":
+    if decision.without_launcher and decision.runtime != "container":
         return words(program)
     if job.kind == "ddp":
         program = [*_numbered(decision), *program]
-    elif _reverses_gpus(decision):
+    elif decision.reverses_gpus:
         program = [*_reversed(arch), *program]
-    if job.watch_gpus and not without_launcher:
+    if decision.watched_by_ranks:
         program = [*_watching(arch), *program]
-    if without_launcher:
+    if decision.without_launcher:
         return NEXT_LINE.join(_lines(program))
     argv = launch_argv(
         arch.launcher,
@@ -280,18 +258,6 @@ def _launch(decision: Decision, variables: tuple[str, ...]) -> Code:
         ],
     )
     return NEXT_LINE.join((*_lines(argv), *_lines(program)))
-
-
-def _without_launcher(decision: Decision) -> bool:
-    """Whether the job script starts the program itself: one process, and the script does not run on a service node."""
-    job = decision.job
-    return decision.shape.ranks == 1 and job.alone and job.site.scheduler.script_on == "node"
-
-
-def _reverses_gpus(decision: Decision) -> bool:
-    """Whether ranks take the GPUs of their node from the end."""
-    shape = decision.shape
-    return decision.job.arch.gpus_reversed and bool(shape.gpus_per_node) and shape.ranks_per_node > 1
 
 
 def _words_before(arch: Arch, batch: Batch) -> list[str]:
@@ -375,7 +341,7 @@ def _numbered(decision: Decision) -> list[str]:
     # aprun fills one node after the other (intro_mpi(3), MPICH_RANK_REORDER_METHOD), and does not number the ranks of a node.
     of_node = bash("$%s", variable(local)) if local else bash("$((%s %% %s))", rank, str(shape.ranks_per_node))
     from_the_end = ",".join(map(str, reversed(range(shape.gpus_per_node))))
-    gpus = bash(" CUDA_VISIBLE_DEVICES=%s", from_the_end) if _reverses_gpus(decision) else Code("")
+    gpus = bash(" CUDA_VISIBLE_DEVICES=%s", from_the_end) if decision.reverses_gpus else Code("")
     text = bash('export RANK=$%s LOCAL_RANK=%s%s; exec "$@"', rank, of_node, gpus)
     return ["bash", "-c", quote_sh(text), "rank"]
 
@@ -434,8 +400,3 @@ def _contained(job: UserJob, container: Container, program: list[str]) -> list[s
 
 def _library_path(arch: Arch) -> Code:
     return bash('%s"${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"', ":".join(arch.library_path))
-
-
-def leaves_omp(script: Script) -> bool:
-    """Whether a module sets `OMP_NUM_THREADS`, so that the job does not change it."""
-    return script.job.arch.threads.owner == "module" and OMP not in dict(script.exports)

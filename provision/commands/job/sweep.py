@@ -25,7 +25,7 @@ def submit_job(
 ) -> Outcome:
     """Submit the script, and follow the job to its end."""
     name = target.site.scheduler.name
-    number, path = submit_script(text, script.name, name)
+    number, path = submit_script(text, script.batch.name, name)
     again = f"provision job follow {number} --site {target.site.typed}"
     result = {**result, "job": number, "file": path}
     if args.no_wait:
@@ -57,7 +57,7 @@ def finish_sweep(
         text = f"when all have ended: provision scaling {compare}"
         return Outcome(text=text, result={**result, "sweep": jobs}, exit_code=EXIT_JOB_LEFT)
     for size, (script, text) in zip(args.sweep, scripts, strict=True):
-        path = Path(args.out, f"{script.name}.sh")
+        path = Path(args.out, f"{script.batch.name}.sh")
         write(path, text, executable=True)
         jobs.append({"size": size, "file": str(path), "job": None})
     lines = [f"{scripts[0][0].scheduler.SUBMIT} {shlex.quote(str(job['file']))}" for job in jobs]
@@ -71,7 +71,7 @@ def _submit(
 ) -> None:
     for size, (script, text) in zip(numbers, scripts, strict=True):
         try:
-            number, path = submit_script(text, script.name, target.site.scheduler.name)
+            number, path = submit_script(text, script.batch.name, target.site.scheduler.name)
         except JobError as error:
             if jobs:
                 cancel = shlex.join(script.scheduler.cancel_argv(*(str(job["job"]) for job in jobs)))

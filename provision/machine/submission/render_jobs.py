@@ -10,8 +10,9 @@ from provision.jobs.containers import image_path, pull_command
 from provision.jobs.environment_script import EnvironmentScript
 from provision.jobs.image_job import MANIFESTS, ImageJob, ImageScript, make_image_script
 from provision.jobs.overlay_job import OverlayJob, OverlayScript, make_overlay_script
-from provision.jobs.user_script import PROXIES, Script, leaves_omp
+from provision.jobs.user_script import PROXIES, Script
 from provision.knowledge.container_options import VARIABLES
+from provision.launch.rank_threads import OMP
 from provision.machine.probes.processor import cpu_family
 from provision.machine.rendering.render import render
 from provision.model.quoting import printf_format
@@ -35,7 +36,7 @@ def render_user_script(script: Script) -> str:
         **_common(script, job.site),
         proxies=PROXIES,
         hiding=VARIABLES,
-        omp_is_the_modules=leaves_omp(script),
+        omp_is_the_modules=job.arch.threads.owner == "module" and OMP not in dict(script.exports),
         image_file=image_path(job.site, script.image) if script.image else None,
         pull=pull_command(job.site, job.arch, job.image),
         record_format=_record_format(script),
@@ -74,7 +75,7 @@ def _record_format(script: Script) -> str:
         "tasks": shape.ranks,
         "cpus": shape.cpus_per_rank,
         "gpus": shape.gpus_per_node,
-        **dict([script.framework or ("tensorflow", None)]),
+        **({found[0].name: ".".join(map(str, found[2]))} if (found := script.framework) else {"tensorflow": None}),
     }
     pairs = [f"{json.dumps(key)}: {json.dumps(value)}" for key, value in record.items()]
     return "{" + printf_format(", ".join(pairs)) + ', "hosts": "%s", "gpu": "%s", "seconds": %d}\\n'
