@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Callable, Mapping
 from typing import Protocol, cast
 
@@ -31,6 +32,12 @@ class SchedulerInterface(Protocol):
     """What bash expands to the nodes of a job, in the scheduler's notation; for one word in double quotes."""
     FIRST_NODE: Code
     """What bash expands to the address of a job's first node, on which rank 0 runs."""
+    JOB_ID_FORM: str
+    """The form of a job's ID, as a pattern."""
+    UNKNOWN: str = ""
+    """What the status command says if the scheduler does not know the job, or no longer."""
+    OUTPUT: str
+    """The value of the output directive, below the folder of the job's files."""
     SUBMIT_FOLDER: str
     """The variable that holds the folder from which the job was submitted."""
     COMMENTS_BEHIND: bool = False
@@ -59,6 +66,7 @@ class SchedulerInterface(Protocol):
 
     def output_path(self, jobs: str, name: str) -> str:
         """The value of the output directive, for a job whose files go below the folder `jobs`."""
+        return f"{jobs}/{self.OUTPUT.format(name=name)}"
 
     def directives(self, batch: Batch) -> tuple[Directive, ...]:
         """The directives at the top of a job script."""
@@ -75,6 +83,7 @@ class SchedulerInterface(Protocol):
 
     def is_job_id(self, text: str) -> bool:
         """Whether this text has the form of a job ID."""
+        return re.fullmatch(self.JOB_ID_FORM, text) is not None
 
     def cancel_argv(self, *jobs: str) -> tuple[str, ...]:
         """The command that cancels jobs."""
@@ -88,6 +97,7 @@ class SchedulerInterface(Protocol):
 
     def is_unknown(self, complaint: str) -> bool:
         """Whether the error of that command means that the scheduler does not know the job."""
+        return self.UNKNOWN in complaint
 
     def queued_argv(self, name: str) -> tuple[str, ...]:
         """The command that lists the jobs with this name."""

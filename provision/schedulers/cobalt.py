@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 
-from provision.knowledge.whole_numbers import whole_number
 from provision.model.batch import Batch, Directive
 from provision.model.quoting import Code, plain
 from provision.model.walltime import to_clock, to_seconds
@@ -44,6 +43,10 @@ class _Cobalt(SchedulerInterface):
     QUEUE = 'qstat -u "$USER"'
     INTERACTIVE = "qsub -I"
     JOB_ID = "COBALT_JOBID"
+    JOB_ID_FORM = "[0-9]{1,15}"
+    # Cobalt replaces `$jobid` (qsub(1), `-O`), and appends `.output`, `.error` and `.cobaltlog`. Without the ID, the output of
+    # all jobs with one name goes to one file.
+    OUTPUT = f"{{name}}{OF_JOB}"
     HOSTS = Code("${COBALT_PARTNAME:-}")  # numbers of nodes: 340-343
     # Cray names the nodes of an XC after these numbers: nid00340.
     FIRST_NODE = Code('$(printf nid%05d "${COBALT_PARTNAME%%[,-]*}")')
@@ -58,13 +61,6 @@ class _Cobalt(SchedulerInterface):
     QUEUES_ARGV = ("qstat", "-Q")
     ARRAY_EXAMPLE = ""
     CAN_REQUEUE = False
-
-    def output_path(self, jobs: str, name: str) -> str:
-        """The prefix of a job's output files, to which Cobalt appends `.output`, `.error` and `.cobaltlog`.
-
-        Cobalt replaces `$jobid` (qsub(1), `-O`). Without that, the output of all jobs with one name goes to one file.
-        """
-        return f"{jobs}/{name}{OF_JOB}"
 
     def directives(self, batch: Batch) -> tuple[Directive, ...]:
         """The `#COBALT` lines of a job. All attributes go in one `--attrs`: qsub refuses a second one.
@@ -103,9 +99,6 @@ class _Cobalt(SchedulerInterface):
         """The job ID in the output of `qsub`: a number alone on a line, after messages about attributes."""
         match = re.search(r"^(\d+)$", text.strip(), re.MULTILINE)
         return match[1] if match else None
-
-    def is_job_id(self, text: str) -> bool:
-        return whole_number(text) is not None
 
     def status_argv(self, job: str) -> tuple[str, ...]:
         """The command that prints the state of a job; Cobalt does not know a job that has ended."""

@@ -46,6 +46,9 @@ class _PBS(SchedulerInterface):
     QUEUE = 'qstat -u "$USER"'
     INTERACTIVE = "qsub -I"
     JOB_ID = "PBS_JOBID"
+    JOB_ID_FORM = r"[0-9]+(\[[0-9]*\]|_[0-9]+)?(\.[A-Za-z0-9.-]+)?"  # `123_4`: the output folder of a task of an array
+    UNKNOWN = "Unknown Job Id"
+    OUTPUT = ""  # PBS names the file in this folder after the job (`123.server.OU`): `-o` has no placeholder for the ID
     HOSTS = Code('$(sort -u "${PBS_NODEFILE:-/dev/null}" | paste -sd, -)')
     FIRST_NODE = Code('$(head -n 1 "$PBS_NODEFILE")')
     SUBMIT_FOLDER = "PBS_O_WORKDIR"
@@ -59,10 +62,6 @@ class _PBS(SchedulerInterface):
     RUNNING_ARGV = ("qstat", "-f")  # all jobs with all their values (qstat(1B))
     QUEUES_ARGV = ("qstat", "-Q", "-f")
     ARRAY = ("PBS_ARRAY_ID", "PBS_ARRAY_INDEX")
-
-    def output_path(self, jobs: str, name: str) -> str:
-        """The folder of the output file, which PBS names after the job (`123.server.OU`): `-o` has no placeholder for the ID."""
-        return f"{jobs}/"
 
     def directives(self, batch: Batch) -> tuple[Directive, ...]:
         """The `#PBS` lines of a job: one chunk for each node. qsub splits a line into words as a shell does (`make_argv`)."""
@@ -109,10 +108,6 @@ class _PBS(SchedulerInterface):
         match = re.search(r"^(\d+(?:\[\])?\.[A-Za-z0-9.-]+)$", text.strip(), re.MULTILINE)
         return match[1] if match else None
 
-    def is_job_id(self, text: str) -> bool:
-        """Whether this text has the form of a job ID, or of the output folder of a task of an array (`123_4`)."""
-        return re.fullmatch(r"[0-9]+(\[[0-9]*\]|_[0-9]+)?(\.[A-Za-z0-9.-]+)?", text) is not None
-
     def status_argv(self, job: str) -> tuple[str, ...]:
         """The command that prints the state of a job, also of an ended one while the server keeps its history."""
         return ("qstat", "-x", "-f", job)
@@ -138,10 +133,6 @@ class _PBS(SchedulerInterface):
             run_time=fields.get("resources_used.walltime", ""),
             nodes="+".join(dict.fromkeys(re.findall(r"(?:^|\+)([^/+]+)/", fields.get("exec_host", "")))),
         )
-
-    def is_unknown(self, complaint: str) -> bool:
-        """Whether the error of the status command means that the scheduler does not know the job, or no longer."""
-        return "Unknown Job Id" in complaint
 
     def queued_argv(self, name: str) -> tuple[str, ...]:
         """The command that lists the jobs with this name, waiting or running."""

@@ -39,6 +39,10 @@ class _Slurm(SchedulerInterface):
     QUEUE = "squeue --me"
     INTERACTIVE = "salloc"
     JOB_ID = "SLURM_JOB_ID"
+    # `123`, `123_4` of an array, `123+1` of a heterogeneous job, `123@cluster`
+    JOB_ID_FORM = r"[0-9]{1,18}([_+][0-9]{1,18})?(@[A-Za-z0-9][\w.-]*)?"
+    UNKNOWN = "Invalid job id"
+    OUTPUT = "{name}-%j.out"  # sbatch replaces `%j` with the job's ID
     HOSTS = Code("${SLURM_JOB_NODELIST:-}")
     # The address with which Slurm itself reaches the node (slurm.conf(5), NodeAddr): the network need not know its name.
     FIRST_NODE = Code(
@@ -68,10 +72,6 @@ class _Slurm(SchedulerInterface):
     QUEUES_ARGV = ("scontrol", "--all", "--oneliner", "show", "partition")
     ARRAY = ("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID")
     REQUEUE = ("scontrol", "requeue")
-
-    def output_path(self, jobs: str, name: str) -> str:
-        """The path of a job's output file: sbatch replaces `%j` with the job's ID."""
-        return f"{jobs}/{name}-%j.out"
 
     def directives(self, batch: Batch) -> tuple[Directive, ...]:
         """The `#SBATCH` lines of a job."""
@@ -130,10 +130,6 @@ class _Slurm(SchedulerInterface):
         found = spoken or re.findall(r"^[ \t]*(\d+)(?:;(\S+))?[ \t\r]*$", text, re.MULTILINE)
         return "@".join(part for part in found[-1] if part) if found else None
 
-    def is_job_id(self, text: str) -> bool:
-        """Whether this text is like a job ID: `123`, `123_4` of an array, `123+1` of a heterogeneous job, `123@cluster`."""
-        return re.fullmatch(r"[0-9]{1,18}([_+][0-9]{1,18})?(@[A-Za-z0-9][\w.-]*)?", text) is not None
-
     def cancel_argv(self, *jobs: str) -> tuple[str, ...]:
         clusters = dict.fromkeys(job.partition("@")[2] for job in jobs if "@" in job)
         return ("scancel", *(f"--clusters={cluster}" for cluster in clusters), *(job.partition("@")[0] for job in jobs))
@@ -165,10 +161,6 @@ class _Slurm(SchedulerInterface):
                 parts[0], state=worst.state, exit_code=worst.exit_code, nodes=",".join(p.nodes for p in parts)
             )
         return status_of_array(tasks[0][0].get("ArrayJobId", tasks[0][1].job), [status for _, status in tasks])
-
-    def is_unknown(self, complaint: str) -> bool:
-        """Whether the error of the status command means that the scheduler does not know the job, or no longer."""
-        return "Invalid job id" in complaint
 
     def queued_argv(self, name: str) -> tuple[str, ...]:
         """The command that lists the user's jobs with this name, waiting or running."""
