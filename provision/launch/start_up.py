@@ -102,17 +102,15 @@ def advice(rows: Sequence[Estimate], ranks_per_node: int, best: Numbers, worst: 
     for way in dict.fromkeys(row.way for row in chosen.values()):
         sizes = ", ".join(str(nodes) for nodes, row in chosen.items() if row.way == way)
         lines.append(f"recommended on {sizes} nodes: {way}, the fastest in the worst case")
+    images = (from_shared_image, from_copied_image)
     certain = (
-        nodes for nodes in (1 << power for power in range(21)) if _is_certain(nodes, ranks_per_node, best, worst)
+        nodes
+        for nodes in (1 << power for power in range(21))
+        if min(way(nodes, ranks_per_node, worst) for way in images) < from_files(nodes, ranks_per_node, best)
     )
     nodes = next(certain, None)
     where = "on no number of nodes" if nodes is None else f"from {nodes} nodes on"
     return (*lines, f"an image at its worst is faster than plain files at their best {where}")
-
-
-def _is_certain(nodes: int, ranks_per_node: int, best: Numbers, worst: Numbers) -> bool:
-    image = min(way(nodes, ranks_per_node, worst) for way in (from_shared_image, from_copied_image))
-    return image < from_files(nodes, ranks_per_node, best)
 
 
 LEFT, RIGHT, TOP, BOTTOM = 60, 450, 20, 300

@@ -20,12 +20,11 @@ import ast
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, NamedTuple, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from provision.lint import WEIGHTS, Finding, Weight
 from provision.lint.shell_lines import ShellLine
 
-Subject = Literal["job", "job and site", "program", "program and site", "job and program"]
 Found = Iterator[tuple[Any, ...]]
 """What the function of a rule yields: a place, then values for its message and its fix."""
 Check = TypeVar("Check", bound=Callable[..., Iterable[tuple[Any, ...]]])
@@ -54,10 +53,10 @@ class Rule:
     needs: tuple[str, ...]
 
     @property
-    def subject(self) -> Subject:
-        """What it looks at."""
+    def subject(self) -> str:
+        """What it looks at: `job and site`."""
         needs = {{"foreign": "site", "script": "program"}.get(need, need) for need in self.needs}
-        return cast(Subject, " and ".join(word for word in ("job", "program", "site") if word in needs))
+        return " and ".join(word for word in ("job", "program", "site") if word in needs)
 
 
 RULES: dict[str, Rule] = {}
