@@ -108,7 +108,7 @@ class LogReader:
     @property
     def failed_at(self) -> int:
         """The number of the last line that showed a failure; 0 if none did."""
-        return self._notes.evidence.failed_at
+        return self._notes.failed_at
 
     def feed(self, block: bytes) -> None:
         """Read the next lines, as UTF-8; the block ends at the end of a line, or within a very long one."""
@@ -128,7 +128,7 @@ class LogReader:
         self._before = list(self._above(self._number + 1, MOST_ABOVE))
         numbers = list(range(self._number, self._number + len(lines)))
         self._number += len(lines) if block.endswith(b"\n") else len(lines) - 1
-        self._notes.evidence.length = self._number - 1
+        self._notes.length = self._number - 1
         if b"\r" in block or max(map(len, lines)) > LONG:
             parts = [(number, part) for number, line in zip(numbers, lines, strict=True) for part in split_parts(line)]
             numbers, lines = [number for number, _ in parts], [part for _, part in parts]
@@ -142,8 +142,8 @@ class LogReader:
         """What the log showed."""
         above = self._above(self._number + 1, MOST_ABOVE)
         self._notes.close([(number, read_text(line)) for number, line in above if line.strip()])
-        self._notes.evidence.is_text = self._strange <= MOST_CONTROL * self._bytes
-        return self._notes.evidence
+        self._notes.is_text = self._strange <= MOST_CONTROL * self._bytes
+        return self._notes
 
     def _classify(self, templates: list[bytes]) -> list[_Kind]:
         """What there is to do for each line."""

@@ -57,14 +57,13 @@ GUARDED = re.compile(r"\++ (?:true|:)$")
 NOTHING, FOUND, OTHER = 0, 1, 2
 
 
-class Notes:
+class Notes(Evidence):
     """Takes the lines of a log that may say something, and notes what they say."""
 
     def __init__(
         self, known: Known, *, hide: Callable[[str], str], above: Callable[[int, int], Iterable[tuple[int, bytes]]]
     ) -> None:
-        self.evidence = Evidence(known=known, hide=hide)
-        self._known = known
+        super().__init__(known=known, hide=hide)
         self._above = above
         """The nearest lines above the one with this number, the nearest first, at most so many."""
         self._tracebacks = TracebackReader()
@@ -86,29 +85,28 @@ class Notes:
 
     def close(self, last: list[tuple[int, str]]) -> None:
         """Note what the end of the log says; `last` are its last lines, the nearest first."""
-        evidence = self.evidence
         for rank in list(self._waiting):
             self._keep_report(rank)
         found = len(self._tracebacks.found)
         self._tracebacks.close()
-        if any(one.start > evidence.success_at for one in self._tracebacks.found[found:]):
-            self.fail(evidence.length)  # the log ends before the exception
-        evidence.tracebacks = self._tracebacks.found
-        evidence.last = tuple((number, self._show(text)) for number, text in reversed(last))
+        if any(one.start > self.success_at for one in self._tracebacks.found[found:]):
+            self.fail(self.length)  # the log ends before the exception
+        self.tracebacks = self._tracebacks.found
+        self.last = tuple((number, self._show(text)) for number, text in reversed(last))
         bar = next((match for _, text in last if (match := BAR.match(read_line(0, text).text))), None)
         if self._last_epoch and bar and bar[1] == bar[2]:
-            evidence.whole_at = evidence.length
-        words, known = last_words(self._known, last), {one.number for one in evidence.findings}
-        evidence.words = words if words and is_refusal(words[-1][1]) and words[-1][0] not in known else ()
+            self.whole_at = self.length
+        words, known = last_words(self.known, last), {one.number for one in self.findings}
+        self.words = words if words and is_refusal(words[-1][1]) and words[-1][0] not in known else ()
 
     def progress(self, line: bytes) -> None:
         """Note a line of a training that goes on, and that its rank is not dead."""
-        self.evidence.went_on += 1
-        self.evidence.steps += 1
+        self.went_on += 1
+        self.steps += 1
         if b"Epoch" in line and (epoch := EPOCH.search(line)):
             self._last_epoch = epoch[1] == epoch[2]
-        if self.evidence.dead:
-            self.evidence.dead.discard(read_line(0, read_text(line)).rank)
+        if self.dead:
+            self.dead.discard(read_line(0, read_text(line)).rank)
 
     def look(self, number: int, raw: str) -> int:
         """Look at one line, or at a message in one line; returns what it showed."""
@@ -144,21 +142,20 @@ class Notes:
             self._tracebacks.found.pop()
             self._notice_at[line.rank] = line.number
             return False
-        if not one.frames and says(self._known, line.text, "notice"):
+        if not one.frames and says(self.known, line.text, "notice"):
             self._tracebacks.found.pop()
             return True
         self.fail(line.number)
-        self.evidence.dead.add(line.rank)
+        self.dead.add(line.rank)
         return True
 
     def _judge(self, line: Line, *, raised: bool) -> int:
         """Note what the entries say of a line; returns what it showed."""
-        evidence = self.evidence
         one = self._tracebacks.found[-1] if raised else None
-        matches = self._known.matches(line.text)
+        matches = self.known.matches(line.text)
         if one and one.frames:
             last, names = one.frames[-1], {entry.id for _, entry, _ in matches}
-            at_place = self._known.matches(f"{line.text} [in {last.function} of {last.file}: {one.code}]")
+            at_place = self.known.matches(f"{line.text} [in {last.function} of {last.file}: {one.code}]")
             matches = [match for match in at_place if match[1].id not in names] + matches
         levels = {entry.level for _, entry, _ in matches}
         above = next((entry for _, entry, _ in matches if entry.level == "excuse-above"), None)
@@ -176,13 +173,13 @@ class Notes:
         excused = "excuse" in levels or line.number <= self._excused_to
         serious = severity(line.text)
         if "fatal" in levels and serious == ERROR and not excused:
-            evidence.fatal = True
+            self.fatal = True
         hits = self._choose([match for match in matches if match[1].strength >= 0], serious, excused=excused)
         if not any(LEVELS[level] for *_, level in hits) and levels & {"success", "installed"}:
             self._succeed(line, installed="success" not in levels)
             return OTHER
         if not hits and "end" in levels:
-            evidence.whole_at = line.number
+            self.whole_at = line.number
             return OTHER
         for hit in hits:
             if hit[3] == "repeated":
@@ -213,13 +210,13 @@ class Notes:
             chosen.append((number, entry, match, level))
         specific = [one for one in chosen if not one[1].quotes]
         if specific:
-            notices = [self._known.specific(number) for number, entry, *_ in specific if entry.level == "notice"]
+            notices = [self.known.specific(number) for number, entry, *_ in specific if entry.level == "notice"]
             return [
                 one
                 for one in specific
                 if not notices
                 or one[1].level == "notice"
-                or (one[3] in ("cause", "error", "symptom") and self._known.specific(one[0]) >= max(notices))
+                or (one[3] in ("cause", "error", "symptom") and self.known.specific(one[0]) >= max(notices))
             ]
         if not chosen:
             return []
@@ -232,14 +229,13 @@ class Notes:
         self, line: Line, number: int, entry: KnownFailure, match: re.Match[str], level: str, *, status: bool
     ) -> None:
         """Keep a finding."""
-        evidence = self.evidence
-        values = {name: evidence.hide(value.strip()) for name, value in match.groupdict().items() if value}
-        values.setdefault("text", evidence.hide(line.text.strip())[:SHOWN])
+        values = {name: self.hide(value.strip()) for name, value in match.groupdict().items() if value}
+        values.setdefault("text", self.hide(line.text.strip())[:SHOWN])
         values["who"] = f"`{values['program']}`" if "program" in values else "a program"
         if "path" not in values and (path := PATH.search(line.text)):
             values["path"] = path[1] or path[2]
         text = self._show(line.raw, match[0])
-        if level in ("report", "remark") and only_failed(self._known, values.get("reason", "")):
+        if level in ("report", "remark") and only_failed(self.known, values.get("reason", "")):
             level = "consequence"
         found = FoundFailure(
             entry=entry,
@@ -247,7 +243,7 @@ class Notes:
             text=text,
             level=level,
             values=values,
-            specific=self._known.specific(number),
+            specific=self.known.specific(number),
             status=status,
         )
         if level == "notice":
@@ -256,10 +252,10 @@ class Notes:
             self.fail(line.number)
         if level == "consequence" and not self._kept[entry.id]:
             above = ((number, read_text(raw)) for number, raw in self._above(line.number, MOST_ABOVE))
-            found = replace(found, words=last_words(self._known, above))
+            found = replace(found, words=last_words(self.known, above))
         if entry.quotes and level != "notice":
-            if len(evidence.errors) < MOST_ERRORS:
-                evidence.errors.setdefault(text, (line.number, found.strength))
+            if len(self.errors) < MOST_ERRORS:
+                self.errors.setdefault(text, (line.number, found.strength))
             if level == "report" and (not values["text"] or UNFINISHED.search(values["text"])):
                 self._keep_report(line.rank)
                 self._waiting[line.rank] = found, line.number
@@ -270,10 +266,10 @@ class Notes:
         """Keep a finding; of many of an entry the first ones, and any that is stronger."""
         self._kept[found.entry.id] += 1
         if found.level == "wait":  # it counts only in the last line
-            self.evidence.findings[:] = [one for one in self.evidence.findings if one.entry.id != found.entry.id]
-        kept = [one.strength for one in self.evidence.findings if one.entry.id == found.entry.id]
+            self.findings[:] = [one for one in self.findings if one.entry.id != found.entry.id]
+        kept = [one.strength for one in self.findings if one.entry.id == found.entry.id]
         if len(kept) < KEPT or found.strength > max(kept):
-            self.evidence.findings.append(found)
+            self.findings.append(found)
 
     # Reports that continue, and boxes
 
@@ -282,9 +278,7 @@ class Notes:
         found, began = self._waiting[line.rank]
         text = line.text.strip(" \t*|!#>-=│+")
         if text:
-            found = replace(
-                found, values={**found.values, "text": f"{found.values['text']} {self.evidence.hide(text)}".strip()}
-            )
+            found = replace(found, values={**found.values, "text": f"{found.values['text']} {self.hide(text)}".strip()})
             self._waiting[line.rank] = found, began
         if (text and not UNFINISHED.search(text)) or line.number - began >= MOST_WAITED:
             self._keep_report(line.rank)
@@ -295,7 +289,7 @@ class Notes:
             return
         found, _ = self._waiting.pop(rank)
         text = found.values["text"]
-        self._keep(found.weaker("consequence") if not text or only_failed(self._known, text) else found)
+        self._keep(found.weaker("consequence") if not text or only_failed(self.known, text) else found)
 
     def _close_box(self, line: Line) -> None:
         """Read the message that a line of dashes may end; a line that ends one does not begin another."""
@@ -313,59 +307,53 @@ class Notes:
             self._opened[line.rank] = line.number
             return
         numbers = {other.number for other in inside}
-        evidence = self.evidence
         if GOES_ON.match(text) and not ABORTS.search(text):
-            evidence.findings[:] = [
+            self.findings[:] = [
                 replace(found, level="notice") if found.number in numbers and not found.entry.warned else found
-                for found in evidence.findings
+                for found in self.findings
             ]
             return
-        if any(
-            found.number in numbers and found.strength > 1 and not found.entry.quotes for found in evidence.findings
-        ):
+        if any(found.number in numbers and found.strength > 1 and not found.entry.quotes for found in self.findings):
             return
         joined = replace(inside[0], text=text)
         complains = COMPLAINS.search(text) and (OF_MPI.search(text) or ABORTS.search(text))
         if not self._judge(joined, raised=False) and complains:
             for match in re.finditer("(?P<text>.+)", text):
-                self._note(joined, 0, self._known.entry("reported-error"), match, "report", status=False)
+                self._note(joined, 0, self.known.entry("reported-error"), match, "report", status=False)
 
     # Excuses and ends
 
     def _excuse(self, first: int, beginning: str = "") -> None:
         """Forget what the lines from this one on showed that begin so."""
-        evidence = self.evidence
 
         def counts(number: int, text: str) -> bool:
             return number < first or re.match(beginning, text) is None
 
-        evidence.findings[:] = [one for one in evidence.findings if not one.strength or counts(one.number, one.text)]
-        evidence.errors = {text: at for text, at in evidence.errors.items() if counts(at[0], text)}
+        self.findings[:] = [one for one in self.findings if not one.strength or counts(one.number, one.text)]
+        self.errors = {text: at for text, at in self.errors.items() if counts(at[0], text)}
         self._tracebacks.found[:] = [one for one in self._tracebacks.found if counts(one.number, one.raw)]
 
     def fail(self, number: int) -> None:
         """Note that something failed at this line."""
-        evidence = self.evidence
-        evidence.failed_at, evidence.went_on, evidence.well, evidence.installed = number, 0, False, False
+        self.failed_at, self.went_on, self.well, self.installed = number, 0, False, False
 
     def _succeed(self, line: Line, *, installed: bool) -> None:
         """Note a line that says that something ended well; an installation can end well before a program fails."""
-        evidence = self.evidence
-        evidence.installed, evidence.success_at = True, line.number
-        evidence.well = evidence.well or not installed
+        self.installed, self.success_at = True, line.number
+        self.well = self.well or not installed
         if line.text.lstrip().startswith(INSTALLED):
             # What pip did not find in one attempt it has found in a later one, as in a second index.
             names = {word.rpartition("-")[0].lower() for word in line.text.split()[2:]}
-            missed = {id(one): found[1].lower() for one in evidence.findings if (found := MISSED.match(one.text))}
-            evidence.findings[:] = [one for one in evidence.findings if missed.get(id(one)) not in names]
-            evidence.fatal = evidence.fatal and not (missed and names.issuperset(missed.values()))
+            missed = {id(one): found[1].lower() for one in self.findings if (found := MISSED.match(one.text))}
+            self.findings[:] = [one for one in self.findings if missed.get(id(one)) not in names]
+            self.fatal = self.fatal and not (missed and names.issuperset(missed.values()))
 
     # Words
 
     def _show(self, raw: str, message: str = "") -> str:
         """A line as it is shown: without secrets and another hint, and of a long one the part around the message."""
         before = raw.partition(" hint: ")[0]
-        text = self.evidence.hide((before if raw.find(message) < len(before) else raw).strip())
+        text = self.hide((before if raw.find(message) < len(before) else raw).strip())
         if len(text) <= SHOWN:
             return text
         at = max(0, text.find(message) - SHOWN // 4) if message else 0
