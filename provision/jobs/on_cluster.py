@@ -34,15 +34,9 @@ def misfits(batch: Batch, cluster: Cluster) -> tuple[Fault, ...]:
     if not cluster.queues or batch.partition is None or "," in batch.partition or says(batch, "partition", typed=False):
         return _users(batch, QueueLimits(name=""), cluster)
     names = [one.name for one in cluster.queues]
+    message = f"{title} has no {'partition' if title == 'Slurm' else 'queue'} `{batch.partition}`"
     near = nearest_name(batch.partition, names)
-    return (
-        _misfit(
-            "partition",
-            f"{title} has no {'partition' if title == 'Slurm' else 'queue'} `{batch.partition}`",
-            f"it has {', '.join(names)}",
-            accepted=near,
-        ),
-    )
+    return (_misfit("partition", message, f"it has {', '.join(names)}", accepted=near),)
 
 
 def _source(batch: Batch, queue: str) -> str:
@@ -53,7 +47,7 @@ def _source(batch: Batch, queue: str) -> str:
 
 
 def _misfit(subject: str, message: str, evidence: str, *, accepted: object = None) -> Fault:
-    option = {"partition": "queue", "cpus": "cpus", "gpus": "gpus"}.get(subject, subject)
+    option = "queue" if subject == "partition" else subject
     hint = f"`--{option} {accepted}`" if accepted is not None else f"another `--{option}`"
     value = None if accepted is None else str(accepted)
     return Fault("limit", subject, message, evidence=(evidence,), hint=hint, accepted=value)

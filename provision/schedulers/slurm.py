@@ -174,28 +174,21 @@ class _Slurm(SchedulerInterface):
 
     def parse_queues(self, text: str) -> tuple[QueueLimits, ...]:
         """The partitions with their limits."""
-        found = []
-        for line in text.splitlines():
-            fields: dict[str, str] = dict(re.findall(r"(?:^|\s)([A-Za-z]+)=(\S*)", line))
-
-            def named(key: str, fields: dict[str, str] = fields) -> tuple[str, ...]:
-                value = fields.get(key, "ALL")
-                return () if value in ("ALL", "N/A", "") else tuple(value.split(","))
-
-            if "PartitionName" in fields:
-                found.append(
-                    QueueLimits(
-                        name=fields["PartitionName"],
-                        default=fields.get("Default") == "YES",
-                        opens=fields.get("State", "UP") == "UP",
-                        time_s=_limit_s(fields.get("MaxTime", "")),
-                        least_nodes=whole_number(fields.get("MinNodes", "")) or 0,
-                        most_nodes=whole_number(fields.get("MaxNodes", "")),
-                        qos=named("AllowQos"),
-                        accounts=named("AllowAccounts"),
-                    )
-                )
-        return tuple(found)
+        rows = (dict(re.findall(r"(?:^|\s)([A-Za-z]+)=(\S*)", line)) for line in text.splitlines())
+        return tuple(
+            QueueLimits(
+                name=fields["PartitionName"],
+                default=fields.get("Default") == "YES",
+                opens=fields.get("State", "UP") == "UP",
+                time_s=_limit_s(fields.get("MaxTime", "")),
+                least_nodes=whole_number(fields.get("MinNodes", "")) or 0,
+                most_nodes=whole_number(fields.get("MaxNodes", "")),
+                qos=_allowed(fields.get("AllowQos", "")),
+                accounts=_allowed(fields.get("AllowAccounts", "")),
+            )
+            for fields in rows
+            if "PartitionName" in fields
+        )
 
     def waiting(self, status: JobStatus) -> str:
         """Why a job has not started: Slurm's reason, explained if we know it."""
@@ -297,6 +290,11 @@ def parse_mpi_types(text: str) -> tuple[str, ...]:
     for versions in re.findall(r"versions available: (.*)", text):
         kinds += versions.replace(",", " ").split()
     return tuple(kind for kind in kinds if kind != "none")
+
+
+def _allowed(text: str) -> tuple[str, ...]:
+    """The names of those who may use a partition; empty if all may."""
+    return () if text in ("ALL", "N/A", "") else tuple(text.split(","))
 
 
 def _limit_s(text: str) -> int | None:
