@@ -114,7 +114,7 @@ def packages(name: str) -> set[str]:
 
 
 def test_the_house_is_where_it_is_looked_for() -> None:
-    assert {"planning/planner.py", "profile/site.py", "backends/venv/recipe.py", "schedulers/slurm.py"} <= set(PURE)
+    assert {"planning/planner.py", "profile/site.py", "backends/venv/draft.py", "schedulers/slurm.py"} <= set(PURE)
     assert PROGRAMS
 
 
