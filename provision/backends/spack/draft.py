@@ -16,18 +16,9 @@ from provision.backends.spack.shown_files import OWN
 from provision.backends.venv.wheelhouse import fetch_lock, file_argv, not_fetched, source_name
 from provision.errors import PlanError, raise_faults
 from provision.horovod.wheel import Build, make_builds
+from provision.model import operation as op
 from provision.model.facts import Existing, Facts, SpackFacts
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.operation import (
-    CheckSpackLock,
-    Command,
-    FetchSource,
-    MakeReadable,
-    Operation,
-    RunSpack,
-    TryMpi,
-    WriteFile,
-)
 from provision.model.request import Request
 from provision.proof.proof_shape import proof_shape
 from provision.wording import about, count
@@ -94,12 +85,12 @@ class Steps:
             name="create",
             title=f"Spack environment for {self.shown.target}",
             reason=f"Spack {spack.version} {spack.commit[:7]}",
-            operations=tuple(WriteFile(path=path, text=text) for path, text in self.written(plan_text).items()),
+            operations=tuple(op.WriteFile(path=path, text=text) for path, text in self.written(plan_text).items()),
         )
         if builds and self.facts.mpi and sources.mpi_lock is None:
             request, arch = self.shown.request, self.shown.request.arch
             shape = proof_shape(request.site, arch, request.stack)
-            tried = TryMpi(
+            tried = op.TryMpi(
                 wrapper=self.facts.mpi.cxx,
                 libraries=self.facts.mpi.libraries,
                 launcher=arch.launcher,
@@ -138,7 +129,7 @@ class Steps:
             name="view",
             title="one folder with all packages",
             reason="Python, its packages and programs as in a virtual environment",
-            operations=(*(Command(argv=argv) for argv in links), MakeReadable(path=self.prefix)),
+            operations=(*(op.Command(argv=argv) for argv in links), op.MakeReadable(path=self.prefix)),
         )
 
     def cache_row(self) -> Row:
@@ -157,9 +148,9 @@ class Steps:
         """The folder of Spack's configuration."""
         return str(self.layout.records_folder(self.environment) / "spack")
 
-    def run(self, *words: str) -> RunSpack:
+    def run(self, *words: str) -> op.RunSpack:
         """One command of Spack."""
-        return RunSpack(
+        return op.RunSpack(
             argv=program.argv(self.spack, self.configuration, self.prefix, *words),
             environ=program.environ(self.layout, self.spack),
         )
@@ -176,11 +167,11 @@ class Steps:
         }
 
     @property
-    def check(self) -> CheckSpackLock:
+    def check(self) -> op.CheckSpackLock:
         """What spack.lock must have. With a build cache in a folder, every package must come from there, or from our own."""
         target, given = self.shown.target, self.spack.cache.removeprefix("file://")
         caches = (given, str(program.build_cache(self.layout))) if self.spack.cache.startswith("file://") else ()
-        return CheckSpackLock(
+        return op.CheckSpackLock(
             path=f"{self.prefix}/spack.lock",
             root_specs=self.sources.root_specs,
             targets=tuple((name, target_of(name, target)) for name in self.sources.built),
@@ -188,7 +179,7 @@ class Steps:
             caches=caches,
         )
 
-    def fetch(self) -> Iterator[Operation]:
+    def fetch(self) -> Iterator[op.Operation]:
         """All wheels to the wheelhouse, and the sources to the mirror, unless they are there."""
         request, layout = self.shown.request, self.layout
         for lock in request.locks:
@@ -201,14 +192,14 @@ class Steps:
             requirements, files = str(folder / "requirements.txt"), str(folder / "files")
             kind = ("--only-binary", ":all:") if name == "pip" else ("--no-binary", name)
             source, mirrored = str(layout.sources / file), str(program.mirrored(layout, sha256, extension))
-            yield WriteFile(path=requirements, text=text)
-            yield FetchSource(
+            yield op.WriteFile(path=requirements, text=text)
+            yield op.FetchSource(
                 path=source,
                 hashes=(f"sha256:{sha256}",),
                 folder=files,
-                download=Command(argv=file_argv(self.facts.tool_python, requirements, files, *kind)),
+                download=op.Command(argv=file_argv(self.facts.tool_python, requirements, files, *kind)),
             )
-            yield Command(argv=("install", "-D", "-m", "644", source, mirrored))
+            yield op.Command(argv=("install", "-D", "-m", "644", source, mirrored))
 
 
 def draft(request: Request, facts: Facts, target: str) -> Draft:

@@ -37,32 +37,10 @@ from provision.machine.root.publishing import Publisher
 from provision.machine.root.sealing import seal, write_candidate
 from provision.machine.root.store import Store
 from provision.machine.sharing.locks import HeldLock
+from provision.model import operation as op
 from provision.model.child_environ import Needs
 from provision.model.event import Event, Listener
 from provision.model.modulefile import Description
-from provision.model.operation import (
-    CheckSpackLock,
-    Command,
-    FetchLock,
-    FetchSource,
-    Inspect,
-    InstallWheel,
-    KeepWheel,
-    MakeReadable,
-    Operation,
-    Pack,
-    PlaceData,
-    Prove,
-    Publish,
-    Remove,
-    RunSpack,
-    Seal,
-    Together,
-    TryMpi,
-    Unpack,
-    WriteCandidate,
-    WriteFile,
-)
 from provision.model.plan import Plan, Step
 from provision.model.receipt import Receipt
 from provision.profile.site import Site
@@ -70,7 +48,7 @@ from provision.proof.inspection import judge_inspection
 
 COMPILER_ERROR = re.compile(r"^\s*\S+:\d+:\d+: (fatal )?error: ")
 # Operations whose programs write to the prefix; a proof and an inspection only read it.
-BY_PROGRAMS = (Command, Together, InstallWheel, RunSpack, Pack, Prove)
+BY_PROGRAMS = (op.Command, op.Together, op.InstallWheel, op.RunSpack, op.Pack, op.Prove)
 UNPROVED = "none yet: this module is a candidate"
 
 
@@ -168,7 +146,7 @@ class Executor:
         began_sync, prefix = time.monotonic(), Path(self.plan.prefix)
         operations = run.step.operations
         # A step that keeps a wheel wrote to the cache, which is on the disk.
-        keeps = any(isinstance(operation, KeepWheel) for operation in operations)
+        keeps = any(isinstance(operation, op.KeepWheel) for operation in operations)
         if not keeps and any(isinstance(operation, BY_PROGRAMS) for operation in operations):
             sync_file_system(prefix if prefix.is_dir() else self.store.root)
             run.details["sync_s"] = round(time.monotonic() - began_sync, 3)
@@ -186,64 +164,64 @@ class Executor:
     def _say(self, text: str) -> None:
         self.listen(Event(kind="say", text=text))
 
-    def _operation(self, run: StepRun, operation: Operation) -> None:
+    def _operation(self, run: StepRun, operation: op.Operation) -> None:
         match operation:
-            case Command():
+            case op.Command():
                 self._command(run, operation)
-            case Together():
+            case op.Together():
                 self._together(run, operation.commands)
-            case WriteFile():
+            case op.WriteFile():
                 write(Path(operation.path), operation.text, executable=operation.executable)
-            case Remove():
+            case op.Remove():
                 self.store.remove(operation.path)
-            case FetchSource():
+            case op.FetchSource():
                 self._fetch(run, operation)
-            case Unpack():
+            case op.Unpack():
                 unpack(Path(operation.path), Path(operation.folder), without_top=True)
                 apply_patches(Path(operation.folder), operation.patches, run.log)
-            case KeepWheel():
+            case op.KeepWheel():
                 self.store.wheels.keep(operation.folder, operation.key, operation.abi)
-            case InstallWheel():
+            case op.InstallWheel():
                 wheel = self.store.wheels.find(operation.key)
                 run.details["wheel"] = {"key": operation.key, "file": wheel.name}
-                self._command(run, Command(argv=(*operation.command.argv, str(wheel))))
-            case MakeReadable():
+                self._command(run, op.Command(argv=(*operation.command.argv, str(wheel))))
+            case op.MakeReadable():
                 run.details["bytes"] = self.store.make_readable(operation.path)
-            case PlaceData():
+            case op.PlaceData():
                 place_data(Path(operation.site_packages))
-            case FetchLock():
+            case op.FetchLock():
                 if operation.sha256 not in self.store.downloads.fetched():
                     run.progress(f"fetching {Path(operation.path).name}")
                     fetch_packages(self.store, operation)
-            case RunSpack():
+            case op.RunSpack():
                 run_spack(operation, run.step.name, self.environ, self.lock.environ, run.log, self.listen)
-            case CheckSpackLock():
+            case op.CheckSpackLock():
                 check_lock(operation)
-            case TryMpi():
+            case op.TryMpi():
                 try_mpi(operation, {**self.environ, **self.lock.environ}, run.log)
-            case Inspect():
+            case op.Inspect():
                 self._inspect(run, operation)
-            case Pack():
-                environ, env = self._environ(Command(argv=())), self.plan.environment
+            case op.Pack():
+                environ, env = self._environ(op.Command(argv=())), self.plan.environment
                 run.details.update(pack(self.store, env, operation, environ, run.log, run.progress))
-            case WriteCandidate():
+            case op.WriteCandidate():
                 write_candidate(self.store, self.plan.environment, self.plan.modulefile, UNPROVED, UNPROVED)
                 self._describe()
-            case Prove():
+            case op.Prove():
                 self._prove(run, operation)
-            case Seal():
+            case op.Seal():
                 self._seal()
-            case Publish():
+            case op.Publish():
                 self._publish()
 
-    def _command(self, run: StepRun, command: Command) -> None:
+    def _command(self, run: StepRun, command: op.Command) -> None:
         # Horovod's build is one of those that ask no index: code of a package runs there.
         result = self._run(run, command, needs="nothing" if "--no-index" in command.argv else "index")
         if result.code:
             tail = (*result.tail, *hidden_answers(result.argv, self._environ(command), result.tail))
             raise command_error(run, replace(result, tail=tail))
 
-    def _together(self, run: StepRun, commands: Sequence[tuple[str, Command]]) -> None:
+    def _together(self, run: StepRun, commands: Sequence[tuple[str, op.Command]]) -> None:
         """Run commands at the same time, each in a thread. Signals reach only this one, which then stops the others."""
         runs = [run]
         for name, _ in commands[1:]:
@@ -262,12 +240,12 @@ class Executor:
                 run.stop.set()
                 raise
 
-    def _environ(self, command: Command) -> dict[str, str]:
+    def _environ(self, command: op.Command) -> dict[str, str]:
         environ = {**self.store.installer_caches(), **self.environ, **dict(command.environ), **self.lock.environ}
         environ["PATH"] = os.pathsep.join((*command.path, self.environ.get("PATH", "")))
         return installer_environ(environ)
 
-    def _run(self, run: StepRun, command: Command, *, quiet: bool = False, needs: Needs = "nothing") -> Result:
+    def _run(self, run: StepRun, command: op.Command, *, quiet: bool = False, needs: Needs = "nothing") -> Result:
         environ = self._environ(command)
         argv = command.argv if command.launcher is None else node_argv(command.launcher, command.argv, environ)
         return stream(
@@ -280,13 +258,13 @@ class Executor:
             shown=argv[:1] + command.argv if command.launcher else None,
         )
 
-    def _fetch(self, run: StepRun, source: FetchSource) -> None:
+    def _fetch(self, run: StepRun, source: op.FetchSource) -> None:
         if self.store.downloads.has_source(source.path, source.hashes):
             return
         self._command(run, source.download)
         self.store.downloads.keep_source(source.folder, source.path, source.hashes)
 
-    def _inspect(self, run: StepRun, inspect: Inspect) -> None:
+    def _inspect(self, run: StepRun, inspect: op.Inspect) -> None:
         # The program fails if an import fails; its report then contains the import and the reason.
         result = self._run(run, inspect.command, quiet=True)
         try:
@@ -330,7 +308,7 @@ class Executor:
             )
             write_json(path, description.to_dict())
 
-    def _prove(self, run: StepRun, proof: Prove) -> None:
+    def _prove(self, run: StepRun, proof: op.Prove) -> None:
         env, module = self.plan.environment, self.plan.modulefile
         kind = self.site.modules.module_kind
         environ = loaded_environment(
