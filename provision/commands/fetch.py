@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import PurePosixPath
 
-from provision.backends.spack.pip_wheel import refuse_old_python
+from provision.backends.spack.repository import refuse_old_python
 from provision.backends.venv.wheelhouse import fetch_lock
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, read_target

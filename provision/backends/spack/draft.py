@@ -8,13 +8,20 @@ from pathlib import PurePosixPath
 
 from provision.backends.backend import Construction, Draft, Row, draft_of
 from provision.backends.spack import program
-from provision.backends.spack.environment_yaml import SpackEnvironment, target_of, write_yaml
+from provision.backends.spack.environment_yaml import OWN, SpackEnvironment, target_of, write_yaml
 from provision.backends.spack.externals import externals_here
-from provision.backends.spack.pip_wheel import PIP_SHA256, PIP_VERSION, PIP_WHEEL
-from provision.backends.spack.repository import REPOSITORY, Sources, digest, repository_files, sources_of
-from provision.backends.spack.shown_files import OWN
+from provision.backends.spack.repository import (
+    PIP_SHA256,
+    PIP_VERSION,
+    PIP_WHEEL,
+    REPOSITORY,
+    Sources,
+    digest,
+    repository_files,
+    sources_of,
+)
 from provision.backends.venv.wheelhouse import fetch_lock, file_argv, not_fetched, source_name
-from provision.errors import PlanError, raise_faults
+from provision.errors import PlanError
 from provision.horovod.wheel import Build, make_builds
 from provision.model import operation as op
 from provision.model.facts import Existing, Facts, SpackFacts
@@ -212,8 +219,7 @@ def draft(request: Request, facts: Facts, target: str) -> Draft:
     spack = facts.spack
     if spack is None:
         raise PlanError("the probes did not find Spack, and gave no reason")
-    long = program.long_store_fault(Layout(PurePosixPath(request.site.root)))
-    raise_faults([long] if long else [])
+    program.refuse_long_store(Layout(PurePosixPath(request.site.root)))
     builds = make_builds(request, facts, facts.gpu if request.arch.gpu else None, target)
     sources = sources_of(request)
     shown = SpackEnvironment(

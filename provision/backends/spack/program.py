@@ -10,7 +10,7 @@ import json
 import re
 from pathlib import PurePosixPath
 
-from provision.errors import Fault
+from provision.errors import Fault, raise_faults
 from provision.model.facts import SpackFacts
 from provision.model.layout import Layout
 from provision.wording import count
@@ -33,18 +33,17 @@ def scalar(text: str) -> str:
     return json.dumps(text, ensure_ascii=True)
 
 
-def long_store_fault(layout: Layout) -> Fault | None:
-    """Why Spack cannot use its store below this root, if it cannot: the path is too long."""
-    left = SBANG_LENGTH - len(f"{layout.spack_store}/bin/sbang")
-    if left >= 0:
-        return None
-    return Fault(
+def refuse_long_store(layout: Layout) -> None:
+    """Raise a `PlanError` if Spack cannot use its store below this root: the path is too long."""
+    more = len(f"{layout.spack_store}/bin/sbang") - SBANG_LENGTH
+    fault = Fault(
         "limit",
         "root",
-        f"the path of the root is too long for Spack: by {count(-left, 'character')}",
+        f"the path of the root is too long for Spack: by {count(more, 'character')}",
         evidence=(f"root: {layout.root}", f"Spack's store: {layout.spack_store}"),
         hint="set `root` in the profile, or PROVISION_ROOT, to a shorter path",
     )
+    raise_faults([fault] if more > 0 else [])
 
 
 def mirror_folder(layout: Layout) -> PurePosixPath:

@@ -17,6 +17,17 @@ COMPILER = """\
     def cxx(self):
         return self.spec.extra_attributes["compilers"]["cxx"]
 """
+# How the packages begin that Spack fetches a source of.
+FETCHES = """\
+import os
+
+from spack.package import *
+
+# A folder with the files that `sources/` names, for a Spack that has no mirror with them.
+SOURCES = os.environ.get("PROVISION_SOURCES", "/PROVISION_SOURCES-is-not-set")
+
+
+"""
 # The packages of the site, by their names in Spack, with what Spack must know of each.
 NEVER_BUILT = {
     "python": "",
@@ -42,14 +53,6 @@ class {name}(Package):
 {extra}'''
 
 PY_PIP = '''\
-import os
-
-from spack.package import *
-
-# A folder with the files that `sources/` names, for a Spack that has no mirror with them.
-SOURCES = os.environ.get("PROVISION_SOURCES", "/PROVISION_SOURCES-is-not-set")
-
-
 class PyPip(Package):
     """pip as its wheel, which Python runs without installing it."""
 
@@ -174,14 +177,6 @@ TOOLS = """\
 """
 
 PY_HOROVOD = '''\
-import os
-
-from spack.package import *
-
-# A folder with the files that `sources/` names, for a Spack that has no mirror with them.
-SOURCES = os.environ.get("PROVISION_SOURCES", "/PROVISION_SOURCES-is-not-set")
-
-
 class PyHorovod(Package):
     """Horovod for TensorFlow over MPI, from its source package with provision's patches."""
 
@@ -256,14 +251,6 @@ class PyHorovod(Package):
 
 # A package that the wrapper for C compiles and links.
 PY_WITH_WRAPPER = '''\
-import os
-
-from spack.package import *
-
-# A folder with the files that `sources/` names, for a Spack that has no mirror with them.
-SOURCES = os.environ.get("PROVISION_SOURCES", "/PROVISION_SOURCES-is-not-set")
-
-
 class {title}(Package):
     """{name}, compiled against MPI from its source package."""
 

@@ -26,20 +26,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from provision.backends.spack.pip_wheel import PIP_SHA256, PIP_VERSION, PIP_WHEEL, refuse_old_python
-from provision.backends.spack.recipes import (
-    EXTERNAL,
-    LOCK,
-    NEVER_BUILT,
-    PY_FRAMEWORK,
-    PY_HOROVOD,
-    PY_PIP,
-    PY_WITH_WRAPPER,
-    TOOLS,
-    VERSION,
-)
+from provision.backends.spack import recipes
 from provision.backends.venv.wheelhouse import source_name
-from provision.errors import PlanError
+from provision.errors import Fault, PlanError, raise_faults
 from provision.horovod import flags
 from provision.horovod.kits import QUICK
 from provision.horovod.patches import select_patches
@@ -56,6 +45,11 @@ NAMESPACE = "provision"
 REPOSITORY = f"spack_repo/{NAMESPACE}"
 
 HEAD = "# Written by provision: `provision spack show` writes it again.\n"
+# The last pip that serves Python 3.7; it serves Python 3.13 too. Python 3.6, which two stacks allow, is refused.
+PIP_VERSION = "24.0"
+OLDEST_PYTHON = (3, 7)
+PIP_SHA256 = "ba0d021a166865d2265246961bec0152ff124de910c5cc39f1156ce3fa7c69dc"
+PIP_WHEEL = f"pip-{PIP_VERSION}-py3-none-any.whl"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +101,32 @@ class Sources:
         }
 
 
+def refuse_old_python(request: Request) -> None:
+    """Refuse a Python that the pip of the generated packages does not serve, before anything is downloaded or solved.
+
+    Raises:
+        PlanError: the Python is too old.
+    """
+    if tuple(int(part) for part in request.minor.split(".")) >= OLDEST_PYTHON:
+        return
+    oldest = ".".join(map(str, OLDEST_PYTHON))
+    site, arch, stack = request.site, request.arch, request.stack
+    newer = [minor for minor in stack.pythons if tuple(map(int, minor.split("."))) >= OLDEST_PYTHON]
+    venv = f"`provision build --site {site.typed} --arch {arch.name} --stack {stack.name} --backend venv`"
+    other = [f"`archs.{arch.name}.python` in `{site.origin}` can name a Python {newer[0]}"] if newer else []
+    raise_faults(
+        [
+            Fault(
+                "mismatch",
+                "python",
+                f"the backend `spack` needs Python {oldest} or newer, but arch `{arch.name}` has Python {request.minor}",
+                evidence=(f"pip {PIP_VERSION}, with which Spack installs the wheels, does not run on it",),
+                hint="; ".join([f"{venv} builds with this Python", *other]),
+            )
+        ]
+    )
+
+
 def refuse_compiling(stack: Stack) -> None:
     """Raise for a stack whose Horovod or mpi4py the generated packages cannot compile.
 
@@ -156,14 +176,16 @@ def repository_files(environments: Sequence[Sources]) -> dict[str, str]:
     compiled = [sources for sources in environments if sources.tools]
     locks = {name: lock for sources in environments for name, lock in sources.locks.items()}
     locks |= {_file(sources.tools): sources.tools for sources in compiled if sources.tools}
-    packages = {"py-pip": PY_PIP.format(version=PIP_VERSION, sha256=PIP_SHA256, wheel=PIP_WHEEL)}
+    packages = {
+        "py-pip": recipes.FETCHES + recipes.PY_PIP.format(version=PIP_VERSION, sha256=PIP_SHA256, wheel=PIP_WHEEL)
+    }
     for name in sorted({sources.interface.spack for sources in environments}):
         packages[name] = _framework([sources for sources in environments if sources.interface.spack == name])
     horovods = [sources for sources in compiled if sources.horovod]
     packages |= {"py-horovod": _horovod(horovods)} if horovods else {}
     with_wrapper = sorted({pin.name for sources in compiled for pin in sources.compiled})
     packages |= {f"py-{name}": _with_wrapper(name, compiled) for name in with_wrapper}
-    packages |= {name: _external(name) for name in NEVER_BUILT}
+    packages |= {name: _external(name) for name in recipes.NEVER_BUILT}
     return {
         "repo.yaml": f"{HEAD}repo:\n  namespace: {NAMESPACE}\n  api: v2.0\n",
         **{f"sources/{_file(sources.lock)}": _downloads(sources) for sources in environments},
@@ -200,7 +222,7 @@ def _downloads(sources: Sources) -> str:
 def _framework(environments: Sequence[Sources]) -> str:
     """The package of the framework that these environments have."""
     by_lock, interface = {sources.variant: sources for sources in environments}, environments[0].interface
-    return PY_FRAMEWORK.format(
+    return recipes.PY_FRAMEWORK.format(
         name=_class_of(interface.spack),
         title=interface.title,
         homepage=interface.homepage,
@@ -216,13 +238,13 @@ def _framework(environments: Sequence[Sources]) -> str:
 
 def _lock(name: str, sources: Sources) -> str:
     files = "".join(f'            "{name}": "{lock.sha256}",\n' for name, lock in sources.locks.items())
-    return LOCK.format(lock=name, version=sources.version, minor=sources.minor, files=files)
+    return recipes.LOCK.format(lock=name, version=sources.version, minor=sources.minor, files=files)
 
 
 def _with_wrapper(name: str, compiled: Sequence[Sources]) -> str:
     using = [sources for sources in compiled if name in {pin.name for pin in sources.compiled}]
     pins = (pin for sources in using for pin in sources.compiled if pin.name == name)
-    return PY_WITH_WRAPPER.format(
+    return recipes.FETCHES + recipes.PY_WITH_WRAPPER.format(
         name=name,
         title=_class_of(f"py-{name}"),
         versions=_sorted(map(_version, pins)),
@@ -236,7 +258,7 @@ def _tools(compiled: Sequence[Sources]) -> str:
     """The lock of the build tools for each Python."""
     tools = {sources.minor: sources.tools for sources in compiled if sources.tools}
     return "".join(
-        TOOLS.format(minor=minor, name=_file(lock), sha256=lock.sha256) for minor, lock in sorted(tools.items())
+        recipes.TOOLS.format(minor=minor, name=_file(lock), sha256=lock.sha256) for minor, lock in sorted(tools.items())
     )
 
 
@@ -247,7 +269,7 @@ def _horovod(compiled: Sequence[Sources]) -> str:
     toolchains = {
         gpu: flags.toolchain_file(["tensorflow"], "@MPICXX@", ("@RUNPATH@",), gpu=gpu) for gpu in (False, True)
     }
-    return PY_HOROVOD.format(
+    return recipes.FETCHES + recipes.PY_HOROVOD.format(
         versions=_sorted(_version(sources.horovod) for sources in compiled if sources.horovod),
         patches="".join(_patch(patch, compiled) for _, patch in sorted(patches.items())),
         switches="".join(f'        "{name}": "{value}",\n' for name, value in sorted(switches.items())),
@@ -260,7 +282,7 @@ def _horovod(compiled: Sequence[Sources]) -> str:
 
 def _version(source: Pin) -> str:
     sha256 = source.hashes[0].removeprefix("sha256:")
-    return VERSION.format(version=source.version, sha256=sha256, file=source_name(source))
+    return recipes.VERSION.format(version=source.version, sha256=sha256, file=source_name(source))
 
 
 def _patch(patch: Patch, compiled: Sequence[Sources]) -> str:
@@ -280,4 +302,4 @@ def _class_of(name: str) -> str:
 
 def _external(name: str) -> str:
     """A package that is never built: it only says what Spack must know of an external."""
-    return EXTERNAL.format(name=_class_of(name), extra=NEVER_BUILT[name])
+    return recipes.EXTERNAL.format(name=_class_of(name), extra=recipes.NEVER_BUILT[name])

@@ -29,11 +29,7 @@ def download_argv(
     `foreign`: the CPU family of nodes that is not this machine's. Every file is compared with the lock's hashes.
     """
     tags = (word for tag in platform_tags(foreign) for word in ("--platform", tag)) if foreign else ()
-    return (
-        *(tool_python, "-m", "pip", "download", "--no-input", "--require-hashes", "--no-deps"),
-        *("--python-version", minor, "--implementation", "cp", *tags),
-        *("--dest", folder, "-r", requirements),
-    )
+    return file_argv(tool_python, requirements, folder, *("--python-version", minor, "--implementation", "cp", *tags))
 
 
 def fetch_lock(lock: Lock, request: Request, target: str) -> FetchLock:
@@ -43,7 +39,7 @@ def fetch_lock(lock: Lock, request: Request, target: str) -> FetchLock:
 
 
 def file_argv(tool_python: str, requirements: str, folder: str, *kind: str) -> tuple[str, ...]:
-    """The command that downloads one file of pip's format `kind` (`--only-binary :all:`), compared with its hash."""
+    """The command that downloads files of pip's `kind` (`--only-binary :all:`), each compared with its hash."""
     return (
         *(tool_python, "-m", "pip", "download", "--no-input", "--require-hashes", "--no-deps", *kind),
         *("--dest", folder, "-r", requirements),

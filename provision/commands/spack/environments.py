@@ -11,9 +11,14 @@ import dataclasses
 import difflib
 from pathlib import Path
 
-from provision.backends.spack.environment_yaml import SpackEnvironment
+from provision.backends.spack.environment_yaml import (
+    SpackEnvironment,
+    files_of_all,
+    files_of_one,
+    shown_here,
+    shown_of_profile,
+)
 from provision.backends.spack.externals import version_in
-from provision.backends.spack.shown_files import files_of_all, files_of_one, shown_here, shown_of_profile
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, make_target
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError, UsageError

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from provision.backends.spack.pip_wheel import PIP_SHA256, PIP_VERSION, PIP_WHEEL
+from provision.backends.spack.repository import PIP_SHA256, PIP_VERSION, PIP_WHEEL
 from provision.errors import CommandError, ConfigError, ProvisionError, UsageError
 from provision.launch.modules import clean_environ
 from provision.machine.configuration import shipped

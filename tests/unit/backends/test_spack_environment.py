@@ -26,11 +26,9 @@ from golden_files import (
 from parts.paths import REPOSITORY
 from provision.backends.spack import program
 from provision.backends.spack.draft import draft
-from provision.backends.spack.environment_yaml import SpackEnvironment, scalar, write_yaml
+from provision.backends.spack.environment_yaml import OWN, SpackEnvironment, scalar, shown_here, write_yaml
 from provision.backends.spack.externals import module_changes, version_in
-from provision.backends.spack.pip_wheel import PIP_WHEEL
-from provision.backends.spack.repository import repository_files, sources_of
-from provision.backends.spack.shown_files import OWN, shown_here
+from provision.backends.spack.repository import PIP_WHEEL, repository_files, sources_of
 from provision.errors import PlanError
 from provision.machine.configuration import shipped
 from provision.model.facts import Cpu, Existing, Facts, SpackFacts
