@@ -15,8 +15,8 @@ from provision.commands.shared.typos import refuse_submit, refuse_unused
 from provision.errors import ConfigError, DriftError, Interruption, ProvisionError, raise_faults
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import read_given
+from provision.machine.programs.run import OutOfTime, interrupted_at_time_limit
 from provision.machine.programs.shell import environ
-from provision.machine.programs.time_limit import OutOfTime, interrupted_at_time_limit
 from provision.machine.root.event_file import to_all, to_file
 from provision.machine.sharing.locks import is_left
 from provision.machine.submission.job_settings import settings_from

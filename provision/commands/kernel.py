@@ -30,7 +30,7 @@ from provision.machine.install.kernels import (
     remove_kernel,
     write_kernel,
 )
-from provision.machine.install.read_venv import read_venv
+from provision.machine.install.make_own_venv import read_venv
 from provision.machine.probes.provided import provided_python
 from provision.machine.programs.shell import absolute, environ, expand_variables
 from provision.machine.submission.render_jobs import render_environment_script

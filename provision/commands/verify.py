@@ -27,7 +27,7 @@ from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError, Store
 from provision.knowledge.advisories import open_advisories
 from provision.machine.configuration import shipped
 from provision.machine.files.tables import read_advisories
-from provision.machine.install.read_venv import read_venv
+from provision.machine.install.make_own_venv import read_venv
 from provision.machine.probes.installed_packages import installed_versions, shadows_on
 from provision.machine.probes.look_around import tool_on_path
 from provision.machine.programs.shell import environ, which

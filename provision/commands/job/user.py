@@ -21,7 +21,7 @@ from provision.jobs.user_job import UserJob, get_environment, nodes_of, unstaged
 from provision.jobs.user_script import Script, make_script
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import is_file
-from provision.machine.install.read_venv import read_venv
+from provision.machine.install.make_own_venv import read_venv
 from provision.machine.probes.ask_scheduler import cluster_of
 from provision.machine.programs.shell import absolute, expand_variables
 from provision.machine.submission.render_jobs import render_user_script

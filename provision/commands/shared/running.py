@@ -17,13 +17,12 @@ from provision.commands.shared.outcome import Outcome, envelope
 from provision.commands.shared.parsers import command_line, options_in, parse
 from provision.commands.shared.typos import refuse_verb
 from provision.errors import EXIT_OK, ConfigError, Interruption, ProvisionError
-from provision.machine.configuration.mistyped import refuse_mistyped
+from provision.machine.configuration.search_path import refuse_mistyped
 from provision.machine.files.disk import disk_error, write_temporary
 from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.programs.shell import default_site, set_umask
-from provision.machine.programs.streams import discard_stdout, replace_unknown_characters
 from provision.machine.terminal import console
-from provision.machine.terminal.console import say, show_error
+from provision.machine.terminal.console import discard_stdout, replace_unknown_characters, say, show_error
 
 # What these verbs keep if they are interrupted, and what the same command then does. The others keep nothing.
 KEPT = {

@@ -19,7 +19,7 @@ from provision.commands.site.dialogue import Check, Dialogue, ProfileDraft, wron
 from provision.errors import ConfigError
 from provision.knowledge.targets import require_known_target
 from provision.machine.configuration import shipped
-from provision.machine.configuration.parse_toml import parse
+from provision.machine.configuration.permissions import parse
 from provision.machine.files.disk import exists, read_given, rewrite, write
 from provision.machine.probes.ask_scheduler import mpi_types, node_kinds
 from provision.machine.probes.login_node import modules_here, path_of_new_profile, today, values_here

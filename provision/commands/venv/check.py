@@ -11,7 +11,7 @@ from provision.commands.shared.outcome import Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK
 from provision.machine.configuration import shipped
 from provision.machine.install import make_own_venv
-from provision.machine.install.read_venv import read_venv
+from provision.machine.install.make_own_venv import read_venv
 from provision.machine.probes.provided import provided_python
 from provision.machine.programs.shell import absolute, environ
 from provision.model.check import Check

@@ -1,4 +1,4 @@
-"""Read a file of the configuration (a profile, stack, lock, template or patch), unless others may write it.
+"""Read and parse a file of the configuration (a profile, stack, lock, template or patch), unless others may write it.
 
 These files decide which programs run: a profile names a Python and a compiler, a template becomes a script. What is judged is
 the file that was opened, and every folder and link on the way to it.
@@ -11,14 +11,16 @@ import errno
 import os
 import shlex
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from provision.errors import ConfigError
 from provision.machine.configuration import search_path
-from provision.machine.configuration.parse_toml import parse
+from provision.machine.files.disk import toml_table
 from provision.machine.files.trusted_files import MIB, read_regular
 from provision.machine.files.who_may_write import describe, entries_to, name_of, repair_hint
 from provision.model.trust import ROOT, Stranger, find_strangers
+from provision.profile.document import refuse_extremes
 
 LIMIT = 8 * MIB
 
@@ -47,6 +49,22 @@ def read_configuration(path: str, name: str, place: str | None = None) -> str:
         if strangers:
             raise _untrusted(path, name, strangers)
     return content.decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def parse(text: str, origin: str) -> Mapping[str, Any]:
+    """A text of TOML, parsed.
+
+    Raises:
+        ConfigError: it is not TOML.
+    """
+    try:
+        data = toml_table(text)
+    except ValueError as error:
+        raise ConfigError(
+            f"`{origin}` is not TOML", evidence=[str(error)], hint=f"edit `{origin}`", kind="invalid-file"
+        ) from error
+    refuse_extremes(data, origin)
+    return data
 
 
 def _owner(status: os.stat_result, place: str | None) -> tuple[int, ...]:

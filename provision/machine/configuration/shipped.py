@@ -16,8 +16,7 @@ from typing import Any
 
 from provision.errors import ConfigError
 from provision.machine.configuration import search_path as folders
-from provision.machine.configuration.parse_toml import parse
-from provision.machine.configuration.permissions import read_configuration
+from provision.machine.configuration.permissions import parse, read_configuration
 from provision.machine.configuration.search_path import known
 from provision.machine.files.disk import disk_errors
 from provision.model.lock import Lock, check_lock, parse_lock

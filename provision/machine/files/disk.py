@@ -232,6 +232,19 @@ def json_object(content: bytes) -> JSON:
     return value
 
 
+def toml_table(text: str) -> Mapping[str, Any]:
+    """The table in a text of TOML. Raises `ValueError` for anything else."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        table: Mapping[str, Any] = tomllib.loads(text)  # a number of more than 4300 digits is a ValueError too
+        return table
+    except RecursionError:  # a thousand brackets
+        raise ValueError("it is nested too deeply") from None
+
+
 def read_json(path: Path) -> JSON | None:
     """The JSON object in a file; None if the file does not exist, is not a regular file, is too large or is damaged."""
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Collection, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -15,6 +14,7 @@ from provision.knowledge.combinations import Combinations
 from provision.knowledge.combinations import read_combinations as read_rows
 from provision.knowledge.compatibility import Cell, parse_cells
 from provision.knowledge.keras_files import KerasFile, parse_keras_files
+from provision.machine.files.disk import toml_table
 
 KNOWLEDGE = Path(__file__).resolve().parents[2] / "knowledge"
 CELLS_FILE = KNOWLEDGE / "compatibility.json"
@@ -42,11 +42,7 @@ def read_advisories() -> Advisories:
 @cache
 def read_combinations() -> Combinations:
     """What goes with what."""
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
-    return read_rows(tomllib.loads(COMBINATIONS_FILE.read_text(encoding="utf-8")))
+    return read_rows(toml_table(COMBINATIONS_FILE.read_text(encoding="utf-8")))
 
 
 def given_advisories(name: str, packages: Collection[str]) -> Advisories:

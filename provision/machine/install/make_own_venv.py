@@ -10,26 +10,12 @@ from pathlib import Path
 
 from provision.errors import CommandError, ConfigError
 from provision.knowledge.frameworks import FRAMEWORKS
-from provision.machine.files.disk import disk_error, disk_errors, read_json, write
+from provision.machine.files.disk import disk_error, disk_errors, read_given, read_json, write
 from provision.machine.files.tables import read_combinations
 from provision.machine.install.read_objects import linked_mpi, read_object
-from provision.machine.install.read_venv import not_made_here, read_venv
 from provision.machine.probes.installed_packages import installed_in
 from provision.machine.programs.run import capture
-from provision.model.own_venv import (
-    CONSTRAINTS,
-    HOROVOD,
-    PTH,
-    Beneath,
-    Contents,
-    OwnHorovod,
-    constraints,
-    pip_config,
-    pip_script,
-    pth,
-    read_constraints,
-    refuse_folder,
-)
+from provision.model import own_venv
 from provision.model.quoting import bash
 
 # Printed by the environment's Python: what it is, and where its packages are.
@@ -56,7 +42,7 @@ def look_beneath(prefix: str, environ: Mapping[str, str]) -> tuple[str, tuple[st
 
 def create(
     folder: Path,
-    beneath: Beneath,
+    beneath: own_venv.Beneath,
     environ: Mapping[str, str],
     *,
     python: str | None = None,
@@ -73,7 +59,7 @@ def create(
         CommandError: Python cannot make a venv.
         StoreError: the folder cannot be written.
     """
-    refuse_folder(str(folder))
+    own_venv.refuse_folder(str(folder))
     with disk_errors(folder):
         if os.path.lexists(folder) and (not folder.is_dir() or any(folder.iterdir())):
             raise ConfigError(f"`{folder}` already exists and is not an empty folder", hint="name a new folder")
@@ -91,11 +77,11 @@ def create(
                 evidence=(done.stderr or done.stdout).strip().splitlines()[-5:],
                 hint=f"`{bash('%s -I -m venv --without-pip %s', python, str(folder))}`",
             )
-        write(_site_packages(folder, beneath) / PTH, pth(beneath.folders if shown is None else shown))
-        write(folder / CONSTRAINTS, constraints(beneath.title, packages.items()))
-        write(folder / "pip.conf", pip_config(str(folder)))
+        write(_site_packages(folder, beneath) / own_venv.PTH, own_venv.pth(beneath.folders if shown is None else shown))
+        write(folder / own_venv.CONSTRAINTS, own_venv.constraints(beneath.title, packages.items()))
+        write(folder / "pip.conf", own_venv.pip_config(str(folder)))
         for name in ("pip", "pip3") if without_pip else ():
-            write(folder / "bin" / name, pip_script(str(folder)), executable=True)
+            write(folder / "bin" / name, own_venv.pip_script(str(folder)), executable=True)
         config = (folder / "pyvenv.cfg").read_text(encoding="utf-8")
         write(folder / "pyvenv.cfg", config + beneath.config())
     except BaseException as error:
@@ -106,9 +92,31 @@ def create(
     return dict(packages)
 
 
+def read_venv(folder: Path) -> own_venv.Beneath:
+    """What a venv that `create` made was made on.
+
+    Raises:
+        ConfigError: it is not such a venv.
+    """
+    text = read_given(str(folder / "pyvenv.cfg"), "file")
+    try:
+        return own_venv.read_beneath(text)
+    except ValueError as error:
+        raise not_made_here(folder, error) from error
+
+
+def not_made_here(folder: Path, error: Exception) -> ConfigError:
+    """The error for a folder that is not a venv that `create` made."""
+    return ConfigError(
+        f"`{folder}` was not made by `provision venv create`",
+        evidence=[str(error)],
+        hint="`provision venv create DIR --on loaded` makes one",
+    )
+
+
 def look_into(
     folder: Path, environ: Mapping[str, str], *, installed: Mapping[str, str] | None = None, family: str = ""
-) -> Contents:
+) -> own_venv.Contents:
     """What is in a venv that `create` made.
 
     `environ` are the variables with what is beneath it loaded; `installed` are the packages beneath it (default: those of its
@@ -120,7 +128,7 @@ def look_into(
     """
     beneath = read_venv(folder)
     try:
-        recorded = read_constraints((folder / CONSTRAINTS).read_text(encoding="utf-8"))
+        recorded = own_venv.read_constraints((folder / own_venv.CONSTRAINTS).read_text(encoding="utf-8"))
         config = (folder / "pip.conf").read_text(encoding="utf-8") if (folder / "pip.conf").exists() else ""
     except (OSError, ValueError) as error:
         raise not_made_here(folder, error) from error
@@ -129,27 +137,31 @@ def look_into(
     own = installed_in([_site_packages(folder, beneath)])
     names = [
         name
-        for name in (*(one.package for one in FRAMEWORKS.values()), "keras", "numpy", HOROVOD)
+        for name in (*(one.package for one in FRAMEWORKS.values()), "keras", "numpy", own_venv.HOROVOD)
         if any(Path(path, name).is_dir() for path in beneath.folders)
     ]
     origins = json.loads(run_python(str(folder / "bin" / "python"), ORIGINS, environ, *names))
-    return Contents(
+    return own_venv.Contents(
         beneath=beneath,
         recorded=recorded,
         installed=installed,
         own=own,
         origins=origins,
-        constrained=config == pip_config(str(folder)),
-        horovod=_own_horovod(folder, beneath, own[HOROVOD], environ, family) if HOROVOD in own else None,
+        constrained=config == own_venv.pip_config(str(folder)),
+        horovod=_own_horovod(folder, beneath, own[own_venv.HOROVOD], environ, family)
+        if own_venv.HOROVOD in own
+        else None,
     )
 
 
-def _own_horovod(folder: Path, beneath: Beneath, version: str, environ: Mapping[str, str], family: str) -> OwnHorovod:
+def _own_horovod(
+    folder: Path, beneath: own_venv.Beneath, version: str, environ: Mapping[str, str], family: str
+) -> own_venv.OwnHorovod:
     """The Horovod that is installed in a venv, and the MPI libraries that it and the stack's find in this shell."""
-    package = _site_packages(folder, beneath) / HOROVOD
+    package = _site_packages(folder, beneath) / own_venv.HOROVOD
     built_for = read_json(package / "metadata.json") or {}
     mpi = _mpi_of(package, environ)
-    return OwnHorovod(
+    return own_venv.OwnHorovod(
         version=version,
         built_for={
             one.title: built_for[name] for name, one in FRAMEWORKS.items() if isinstance(built_for.get(name), str)
@@ -157,7 +169,9 @@ def _own_horovod(folder: Path, beneath: Beneath, version: str, environ: Mapping[
         families=tuple(sorted({_family_of(path) for path in mpi} - {""})),
         family=family,
         mpi=mpi,
-        mpi_of_stack=next(filter(None, (_mpi_of(Path(path, HOROVOD), environ) for path in beneath.folders)), ()),
+        mpi_of_stack=next(
+            filter(None, (_mpi_of(Path(path, own_venv.HOROVOD), environ) for path in beneath.folders)), ()
+        ),
     )
 
 
@@ -175,7 +189,7 @@ def _family_of(path: str) -> str:
     return row.name if row else ""
 
 
-def _site_packages(folder: Path, beneath: Beneath) -> Path:
+def _site_packages(folder: Path, beneath: own_venv.Beneath) -> Path:
     """The folder of a venv's own packages: that of the venv module of Python, without asking it."""
     return folder / "lib" / f"python{beneath.minor}" / "site-packages"
 

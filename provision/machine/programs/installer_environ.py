@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from provision.machine.files.disk import toml_table
 from provision.machine.files.trusted_files import read_regular
 from provision.model.installer_settings import installer_settings
 
@@ -77,12 +79,6 @@ def _system(environ: Mapping[str, str]) -> list[str]:
 
 
 def _tables(paths: Iterable[str]) -> Iterator[Mapping[str, Any]]:
-    if sys.version_info >= (3, 11):
-        import tomllib
-    else:
-        import tomli as tomllib
     for path in paths:
-        try:
-            yield tomllib.loads(read_text(path))
-        except (ValueError, RecursionError):
-            continue  # uv itself stops at such a file, which does not concern an environment
+        with contextlib.suppress(ValueError):  # uv itself stops at such a file, which does not concern an environment
+            yield toml_table(read_text(path))

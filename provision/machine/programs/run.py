@@ -21,6 +21,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import FrameType
 from typing import IO
 
 from provision.errors import CommandError
@@ -252,6 +253,33 @@ def interrupts_deferred() -> Iterator[None]:
             signal.signal(number, handler)
     for signum in received:
         signal.raise_signal(signum)
+
+
+class OutOfTime(KeyboardInterrupt):
+    """The scheduler announced the end of the job's time."""
+
+
+@contextlib.contextmanager
+def interrupted_at_time_limit() -> Iterator[None]:
+    """Interrupt what runs inside when SIGUSR1 comes: Slurm sends it if the job has the option `--signal=B:USR1@SECONDS`.
+
+    Raises:
+        OutOfTime: it came.
+    """
+    before = signal.signal(signal.SIGUSR1, _announced)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def _announced(number: int, frame: FrameType | None) -> None:
+    signal.signal(number, _ignored)
+    raise OutOfTime
+
+
+def _ignored(number: int, frame: FrameType | None) -> None:
+    """Nothing: a second one must not interrupt what frees the locks and ends the programs."""
 
 
 def lines_of(

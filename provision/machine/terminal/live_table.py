@@ -17,8 +17,7 @@ from rich.live import Live
 from rich.text import Text
 
 from provision.machine.programs.secrets_here import secrets_here
-from provision.machine.programs.streams import ASCII, can_encode
-from provision.machine.terminal.console import for_people
+from provision.machine.terminal.console import ASCII, can_encode, for_people
 from provision.model.estimate import UNTIMED
 from provision.model.event import Event, Listener
 from provision.model.progress import Doing, read_progress

@@ -10,8 +10,7 @@ import pytest
 
 from golden_files import Words
 from provision.errors import PlanError
-from provision.machine.programs.streams import replace_unknown_characters
-from provision.machine.terminal.console import is_terminal, show_error
+from provision.machine.terminal.console import is_terminal, replace_unknown_characters, show_error
 from provision.machine.terminal.progress_lines import Plain, listener, shown_as_step
 from provision.model.event import Event
 
