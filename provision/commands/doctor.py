@@ -226,7 +226,7 @@ def _index(target: Target, facts: Facts) -> list[Check]:
         request, fetched = target.request(facts), target.store.downloads.fetched()
     except ProvisionError:
         return []  # what stops the request is an check already
-    if reach == "no" or {lock.sha256 for lock in request.locks} <= fetched:
+    if reach == "no" or {lock.sha256 for lock in request.locks} <= fetched.keys():
         return []
     seen = ask_index.ask_index(facts, request.lock, dict(network.environ) if reach == "proxy" else {})
     return [seen] if seen else []

@@ -32,15 +32,8 @@ class Downloads:
         """The folder of fetched packages."""
         return Path(self.shared.layout.wheelhouse)
 
-    def fetched(self) -> frozenset[str]:
-        """The sha256 of each lock whose packages are all in the wheelhouse with their full size."""
-        return frozenset(self._fetched())
-
-    def files_of(self, sha256: str) -> tuple[Path, ...]:
-        """The packages of the lock with this hash, if all of them are in the wheelhouse; empty if not."""
-        return self._fetched().get(sha256, ())
-
-    def _fetched(self) -> dict[str, tuple[Path, ...]]:
+    def fetched(self) -> dict[str, tuple[Path, ...]]:
+        """The packages of each lock whose packages are all in the wheelhouse with their full size, by the lock's sha256."""
         found = {}
         for path in self.wheelhouse.glob("*.json"):
             files = (self.shared.read_json(path) or {}).get("files")

@@ -93,7 +93,7 @@ def existing(store: Store, module: str | None = None) -> Existing:
         receipts=receipts,
         wheels=frozenset(path.name for path in wheels if store.wheels.has(path.name)),
         pointers=pointers,
-        fetched=store.downloads.fetched(),
+        fetched=frozenset(store.downloads.fetched()),
         sources=store.downloads.sources(),
         broken=broken,
     )
@@ -102,10 +102,10 @@ def existing(store: Store, module: str | None = None) -> Existing:
 def needed_space(store: Store, stack: Stack, locks: Sequence[Lock]) -> Space:
     """The bytes and files that a build of this stack from these locks needs below the root."""
     compiles = bool(stack.from_source)
-    fetched = [store.downloads.files_of(lock.sha256) for lock in locks]
-    if fetched and all(fetched):
+    fetched = store.downloads.fetched()
+    if locks and all(fetched.get(lock.sha256) for lock in locks):
         with contextlib.suppress(OSError, zipfile.BadZipFile):
-            return _unpacked({path for files in fetched for path in files}, compiles=compiles)
+            return _unpacked({path for lock in locks for path in fetched[lock.sha256]}, compiles=compiles)
     return _earlier(store, stack, compiles=compiles) or usual_space(stack)
 
 

@@ -124,11 +124,10 @@ class Publisher:
 
     def _whole(self, arch: str) -> frozenset[str]:
         """The environments of an arch that are there with a record."""
-        whole = []
-        for env in self.store.environments():
-            if env.arch == arch and (Path(self.store.layout.records_folder(env)) / "record.json").is_file():
-                whole.append(str(env))
-        return frozenset(whole)
+        envs = [env for env in self.store.environments() if env.arch == arch]
+        return frozenset(
+            str(env) for env in envs if Path(self.store.layout.records_folder(env), "record.json").is_file()
+        )
 
 
 def _modulercs(before: Generation, after: Generation) -> dict[str, str | None]:

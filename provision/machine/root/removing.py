@@ -34,19 +34,9 @@ from provision.schedulers.status import RunningJob
 # Where runs write beside what they replace, and rename what they remove.
 TRASH = (
     *("envs/*/*/.*", "envs/*/*/[!.]*/.provision/.*", "wheels/.*", "modules/.*", "modules/.generations/*/.*"),
-    *(
-        "build/*/.*",
-        "logs/*/.*",
-        "logs/*/*/.*",
-        "verified/*/.*",
-        "pins/*/.*",
-        "locks/.*",
-        "upgrades/*/.*",
-        "upgrades/*/*/.*",
-    ),
+    *("build/*/.*", "logs/*/.*", "logs/*/*/.*", "verified/*/.*", "pins/*/.*", "locks/.*"),
+    *("upgrades/*/.*", "upgrades/*/*/.*"),
 )
-
-
 READ: Mapping[str, Callable[[JSON], Record | Description | ManifestHead | Receipt]] = {
     "record.json": Record.from_dict,
     "description.json": Description.from_dict,
@@ -180,7 +170,14 @@ class Remover:
         """
         gone = set(gone)
         stay = [resident for resident in residents if resident.environment not in gone]
-        found = [*self._trash(), *self._locks(), *self._of_builds(stay), *self._old_generations(generations)]
+        trash = [path for pattern in TRASH for path in self.store.root.glob(pattern) if LEFT.fullmatch(path.name)]
+        locks = filter(is_left, self.store.root.glob("locks/[!.]*"))
+        found = [
+            *self._leftover("trash", trash, "of a run that was interrupted"),
+            *self._leftover("lock", locks, "of a process that was killed"),
+            *self._of_builds(stay),
+            *self._old_generations(generations),
+        ]
         # A build that runs needs a wheel that no environment names yet; what a newer version wrote may need any.
         if not any(resident.holder or resident.newer for resident in residents):
             used = {key for resident in stay for key in resident.wheels}
@@ -192,14 +189,6 @@ class Remover:
             caches = self.store.root.glob("cache/installers/*")
             found += self._leftover("cache", caches, "pip and uv unpack packages there")
         return found
-
-    def _trash(self) -> list[Leftover]:
-        paths = [path for pattern in TRASH for path in self.store.root.glob(pattern) if LEFT.fullmatch(path.name)]
-        return self._leftover("trash", paths, "of a run that was interrupted")
-
-    def _locks(self) -> list[Leftover]:
-        paths = [path for path in self.store.root.glob("locks/[!.]*") if is_left(path)]
-        return self._leftover("lock", paths, "of a process that was killed")
 
     def _of_builds(self, stay: Iterable[Resident]) -> list[Leftover]:
         """The folders of compilations of what is finished or gone, and logs of what is gone."""
