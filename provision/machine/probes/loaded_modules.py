@@ -8,15 +8,8 @@ import os
 from collections.abc import Mapping
 
 from provision.errors import CommandError
+from provision.launch import modules
 from provision.launch.available_modules import AvailableModule, describe, list_script, parse_available
-from provision.launch.modules import (
-    clean_environ,
-    drop_module_state,
-    find_newest_module,
-    load_script,
-    parse_environment,
-    purge_script,
-)
 from provision.launch.program_path import steady_first
 from provision.machine.files.disk import exists, is_file
 from provision.machine.programs.run import capture
@@ -38,7 +31,7 @@ def environment_after(script: str, environ: Mapping[str, str]) -> dict[str, str]
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.strip()]
         raise CommandError("the module system did not start", evidence=lines)
-    return parse_environment(done.stdout)
+    return modules.parse_environment(done.stdout)
 
 
 def unloaded(system: ModuleSystem) -> dict[str, str]:
@@ -52,10 +45,10 @@ def unloaded(system: ModuleSystem) -> dict[str, str]:
     if purged and system.name != "none":
         if environ.get("LOADEDMODULES"):
             with contextlib.suppress(CommandError):
-                environ = environment_after(purge_script(system), environ)
-        environ = drop_module_state(environ)
+                environ = environment_after(modules.purge_script(system), environ)
+        environ = modules.drop_module_state(environ)
     path = steady_first(environ.get("PATH", ""), os.environ.get("HOME", ""), purged=purged)
-    return {**clean_environ(environ), "PATH": path}
+    return {**modules.clean_environ(environ), "PATH": path}
 
 
 def init_of_this_shell() -> str:
@@ -80,8 +73,8 @@ def folders_of_this_shell(system: ModuleSystem) -> tuple[str, ...] | None:
     try:
         here: Mapping[str, str] = os.environ
         if here.get("LOADEDMODULES"):
-            here = environment_after(purge_script(system), here)
-        fresh = environment_after(load_script(system, ()), unloaded(system))
+            here = environment_after(modules.purge_script(system), here)
+        fresh = environment_after(modules.load_script(system, ()), unloaded(system))
     except CommandError:
         return None
     searched = fresh.get("MODULEPATH", "").split(":")
@@ -119,14 +112,14 @@ def what_to_load(site: Site, failed: str, where: str, environ: Mapping[str, str]
     `where` is the place of the module in the profile.
     """
     system, family = site.modules, failed.split("/")[0]
-    script = load_script(system, (), last=bash("module -t avail %s 2>&1 | cat >&3", family))
+    script = modules.load_script(system, (), last=bash("module -t avail %s 2>&1 | cat >&3", family))
     try:
         listed = capture((*BASH, script), environ).stdout.splitlines()
     except CommandError:
         listed = []
     available = [name for name in parse_available("\n".join(listed)) if name.startswith(f"{family}/")]
     if available:
-        latest = find_newest_module(failed, available)
+        latest = modules.find_newest_module(failed, available)
         newest = f" (newest: `{latest}`)" if latest else ""
         return "", f"`module avail {family}` lists {', '.join(available)}{newest}; change {where}"
     try:

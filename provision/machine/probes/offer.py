@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
+from dataclasses import replace
 
 from provision.errors import CommandError
 from provision.knowledge.targets import family_of
@@ -26,25 +27,22 @@ VERSION = re.compile(r"(\d{1,2}\.\d{1,2})")
 
 def offer_here(site: Site, arch: Arch, minors: tuple[str, ...]) -> Offer:
     """What this machine offers with the arch's modules loaded; `minors` are the Pythons that are looked for."""
-    probes = Probes(site, arch)
+    probes, of_profile = Probes(site, arch), offer_of_profile(arch)
     environ = probes.environment()
     if probes.faults:  # the modules cannot be loaded here, so this is not a node of the site, or the profile is wrong
-        return offer_of_profile(arch)
+        return of_profile
     named = interpreter_at(arch.python, environ) if arch.python else None
     pythons = [named.minor] if named else []
     if not arch.python:
         pythons = [minor for minor in minors if interpreter_of(minor, environ)]
     gpu = probes.gpu(environ, None, compiles=False) if arch.gpu else None
-    return Offer(
+    return replace(
+        of_profile,
         pythons=tuple(sorted(pythons, key=release)),
         cuda=((gpu.cuda_version,) if gpu else ()) if arch.gpu else None,
-        gpus=arch.gpu is not None,
         glibc=glibc_version(),
-        machine=family_of(arch.target, cpu_family()),
         source="this machine offers",
         cuda_modules=cuda_of_modules(site) if arch.gpu else (),
-        capabilities=arch.gpu.capabilities if arch.gpu else (),
-        math=arch.math,
     )
 
 

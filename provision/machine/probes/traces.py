@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from provision.machine.files.disk import sha256_of
@@ -19,6 +19,12 @@ from provision.model.trace import Trace, TraceKind
 SEARCHED = ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH")
 SYSTEM = ("/bin", "/usr/bin", "/sbin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin")
 MOST_FOLDERS = 200
+# What is measured of the system, by its name.
+SYSTEM_NOW: Mapping[str, Callable[[], str | None]] = {
+    "operating system": lambda: platform.freedesktop_os_release().get("PRETTY_NAME"),
+    "glibc": lambda: " ".join(platform.libc_ver()).strip() or None,
+    "GPU driver": driver_version,
+}
 
 
 def traces_now(environ: Mapping[str, str], prefix: Path, libraries: Iterable[str]) -> tuple[Trace, ...]:
@@ -26,11 +32,7 @@ def traces_now(environ: Mapping[str, str], prefix: Path, libraries: Iterable[str
 
     `libraries` are the files that its processes map from outside the prefix.
     """
-    subjects: list[tuple[TraceKind, str]] = [
-        ("system", "operating system"),
-        ("system", "glibc"),
-        ("system", "GPU driver"),
-    ]
+    subjects: list[tuple[TraceKind, str]] = [("system", name) for name in SYSTEM_NOW]
     subjects.append(("python", str((prefix / "bin" / "python").resolve())))
     modulefiles = [path for path in environ.get("_LMFILES_", "").split(":") if path]
     subjects += [("module", path) for path in modulefiles]
@@ -49,24 +51,13 @@ def traces_now(environ: Mapping[str, str], prefix: Path, libraries: Iterable[str
 def measure_trace(kind: TraceKind, subject: str) -> str | None:
     """The value of a trace on this machine now; None if it is gone, or this machine has none."""
     path = Path(subject)
-    with contextlib.suppress(OSError):
+    with contextlib.suppress(OSError, ValueError):
         if kind == "system":
-            return _system(subject)
+            return SYSTEM_NOW[subject]() if subject in SYSTEM_NOW else None
         if kind == "folder":
             return os.path.realpath(path) if path.is_dir() else None
         if kind == "module":
             # Lmod lists a modulefile of Lua without its ending in some versions.
             return sha256_of(path if path.is_file() else path.with_name(f"{path.name}.lua"))
         return f"{os.path.realpath(path)} {sha256_of(path)}"
-    return None
-
-
-def _system(subject: str) -> str | None:
-    with contextlib.suppress(OSError, ValueError):
-        if subject == "operating system":
-            return platform.freedesktop_os_release().get("PRETTY_NAME")
-        if subject == "glibc":
-            return " ".join(platform.libc_ver()).strip() or None
-        if subject == "GPU driver":
-            return driver_version()
     return None
