@@ -39,22 +39,12 @@ def ask_index(facts: Facts, lock: Lock, proxies: Mapping[str, str]) -> Check | N
     with tempfile.TemporaryDirectory(prefix="provision-ask-") as scratch:
         requirements = Path(scratch) / "requirements.txt"
         requirements.write_text(pin.text, encoding="utf-8")
-        one = ("--require-hashes", "--no-deps", "-r", str(requirements))
-        where: tuple[str, ...]
-        argv: tuple[str, ...]
+        argv: tuple[str, ...] = (facts.tool_python, "-m", "pip", "download", "--no-cache-dir", "--no-input")
+        argv += ("--dest", f"{scratch}/files", "--python-version", facts.python.minor)
         if facts.uv:
-            where = ("--no-cache", "--target", f"{scratch}/files", "--python", facts.python.executable)
-            argv = (facts.uv, "pip", "install", *where, *one)
-        else:
-            where = (
-                "--no-cache-dir",
-                "--no-input",
-                "--dest",
-                f"{scratch}/files",
-                "--python-version",
-                facts.python.minor,
-            )
-            argv = (facts.tool_python, "-m", "pip", "download", *where, *one)
+            argv = (facts.uv, "pip", "install", "--no-cache", "--target", f"{scratch}/files")
+            argv += ("--python", facts.python.executable)
+        argv += ("--require-hashes", "--no-deps", "-r", str(requirements))
         environ = {**installer_environ({**proxies, **facts.environ}), **ONCE}
         try:
             done = capture(argv, environ, TIME_LIMIT_S, needs="index")

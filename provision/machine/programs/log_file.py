@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import bz2
+import contextlib
 import gzip
 import io
 import lzma
 import re
 import sys
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import cast
 
@@ -81,19 +82,10 @@ def logs_in(folder: Path, containing: str = "") -> list[Path]:
     if not folder.is_dir():
         return [folder]
     name = re.compile(rf"(?<!\d){re.escape(containing)}(?!\d)")
-    found = [
-        path for path in _files((folder, *_folders(folder))) if LOG_NAME.search(path.name) and name.search(path.name)
-    ]
+    below = [path for path in sorted(folder.iterdir()) if path.is_dir() and not path.is_symlink()]
+    found = []
+    for place in (folder, *below):
+        with contextlib.suppress(PermissionError):
+            files = [path for path in sorted(place.iterdir()) if path.is_file()]
+            found += [path for path in files if LOG_NAME.search(path.name) and name.search(path.name)]
     return sorted(found, key=lambda path: -path.stat().st_mtime)[:MOST_LOGS]
-
-
-def _folders(folder: Path) -> list[Path]:
-    return [path for path in sorted(folder.iterdir()) if path.is_dir() and not path.is_symlink()]
-
-
-def _files(folders: Iterable[Path]) -> Iterable[Path]:
-    for folder in folders:
-        try:
-            yield from (path for path in sorted(folder.iterdir()) if path.is_file())
-        except PermissionError:
-            continue
