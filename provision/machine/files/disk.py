@@ -98,6 +98,16 @@ def sha256_of(path: Path, *, limit: int = MOST_PACKAGE) -> str:
     return digest.hexdigest()
 
 
+def differing(folder: Path, hashes: Mapping[str, str], changed: str) -> Iterator[tuple[str, str]]:
+    """The files in a folder that differ from their hashes, with the reason: `changed`, or that it is empty or missing."""
+    for name, expected in hashes.items():
+        try:
+            if sha256_of(folder / name) != expected:
+                yield name, changed if (folder / name).stat().st_size else "it is empty"
+        except OSError as error:
+            yield name, "it is missing" if isinstance(error, FileNotFoundError) else str(error.strerror)
+
+
 def has_sha256(path: Path, *hashes: str, limit: int = MOST_PACKAGE) -> bool:
     """Whether there is a regular file of at most `limit` bytes at this path with one of these hashes."""
     try:

@@ -11,12 +11,12 @@ import contextlib
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from provision.errors import NewerError, StoreError
-from provision.machine.files.disk import exists, json_object, sha256_of, write_json
+from provision.machine.files.disk import differing, exists, json_object, write_json
 from provision.machine.files.file_tree import digests, first_missing, is_read_only, links_out, status_of_files
 from provision.machine.probes.traces import measure_trace
 from provision.machine.rendering.render import template_sha256
@@ -64,7 +64,7 @@ def glance(store: Store, env: EnvironmentId, *, loaded: bool) -> Seen:
     if record is None:
         lost = why or loaded or _has_lost_records(store, env)
         return Seen(why=f"{RECORD}: {why or 'it is missing'}" if lost else None)
-    head, wrong = _read_head(store, env, record)
+    head, wrong = read_head(store, env, record)
     why = why or (f"{HEAD}: {wrong}" if wrong else _why_broken(store, env, head))
     return Seen(record=record, head=head, why=why)
 
@@ -108,27 +108,13 @@ def _why_broken(store: Store, env: EnvironmentId, head: ManifestHead | None) -> 
     return remembered_reason(seen, str(env)) if seen else None
 
 
-def read_head(store: Store, env: EnvironmentId) -> ManifestHead:
-    """The head of the manifest.
-
-    Raises:
-        FileNotFoundError: there is none.
-        OSError: it cannot be read.
-        ValueError: it is damaged.
-    """
-    path = f"{store.layout.records_folder(env)}/{HEAD}"
-    content = store.shared.read(path)
-    if content is None:
-        raise FileNotFoundError(path)
-    return ManifestHead.from_dict(json_object(content))
-
-
-def _read_head(store: Store, env: EnvironmentId, record: Record | None) -> tuple[ManifestHead | None, str | None]:
+def read_head(store: Store, env: EnvironmentId, record: Record | None) -> tuple[ManifestHead | None, str | None]:
     """The head of the manifest, or what is wrong with it. An older version, or a newer one, gives neither."""
     try:
-        return read_head(store, env), None
-    except FileNotFoundError:
-        return None, None if record is not None and record.user is None else "it is missing"
+        content = store.shared.read(f"{store.layout.records_folder(env)}/{HEAD}")
+        if content is None:
+            return None, None if record is not None and record.user is None else "it is missing"
+        return ManifestHead.from_dict(json_object(content)), None
     except NewerError:
         return None, None
     except (OSError, ValueError) as error:
@@ -151,13 +137,13 @@ def examine(store: Store, env: EnvironmentId, *, hashes: bool) -> Examination:
             differs(RECORD, why or "it is missing")
     except StoreError as error:
         notes.extend(error.evidence)
-    head, why = _read_head(store, env, record)
+    head, why = read_head(store, env, record)
     if why:
         differs(HEAD, why)
     elif head is None:
         notes.append("there is no manifest that this version can read: its files were not compared")
     else:
-        for name, reason in _differing(Path(folder), {**_images(store, env, notes), **head.records}):
+        for name, reason in differing(Path(folder), {**_images(store, env, notes), **head.records}, "damaged"):
             if name != RECORD or not found:
                 differs(name, reason)
         try:
@@ -185,17 +171,6 @@ def _images(store: Store, env: EnvironmentId, notes: list[str]) -> dict[str, str
         if program["template"] != template_sha256(DELIVER_TEMPLATE):
             notes.append(f"its `{DELIVER}` is of another version of the tool: `provision pack {env}` writes it again")
     return files
-
-
-def _differing(folder: Path, expected_hashes: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """The records that differ from their hashes, with the reason."""
-    for name, expected in expected_hashes.items():
-        path = folder / name
-        try:
-            if sha256_of(path) != expected:
-                yield name, "damaged" if path.stat().st_size else "damaged: it is empty"
-        except OSError as error:
-            yield name, "it is missing" if isinstance(error, FileNotFoundError) else str(error.strerror)
 
 
 def _files(store: Store, env: EnvironmentId, head: ManifestHead, *, hashes: bool) -> Iterator[Check]:

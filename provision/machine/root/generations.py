@@ -16,7 +16,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from provision.errors import StoreError
-from provision.machine.files.disk import disk_error, disk_errors, sha256_of, sync_folder, sync_tree, write, write_json
+from provision.machine.files.disk import (
+    differing,
+    disk_error,
+    disk_errors,
+    sha256_of,
+    sync_folder,
+    sync_tree,
+    write,
+    write_json,
+)
 from provision.machine.files.own_files import new_folder
 from provision.machine.files.who_may_write import user_name
 from provision.machine.sharing import locks
@@ -141,15 +150,8 @@ class Generations:
             published = self.published(arch)
         except StoreError as error:
             return {pointer / ABOUT: " ".join(error.evidence)}
-        found = {}
-        for name, expected in published.files.items():
-            path = pointer / name
-            try:
-                if sha256_of(path) != expected:
-                    found[path] = "it was changed after it was published" if path.stat().st_size else "it is empty"
-            except OSError as error:
-                found[path] = "it is missing" if isinstance(error, FileNotFoundError) else str(error.strerror)
-        return found
+        wrong = differing(pointer, published.files, "it was changed after it was published")
+        return {pointer / name: reason for name, reason in wrong}
 
     # Changing
 

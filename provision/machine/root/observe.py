@@ -130,11 +130,11 @@ def _earlier(store: Store, stack: Stack, *, compiles: bool) -> Space | None:
     """What the newest environment of this stack takes; None if there is none that can be read."""
     found = []
     for env in store.environments(stack.module):
-        with contextlib.suppress(StoreError, OSError, ValueError):
+        with contextlib.suppress(StoreError):
             record = store.record(env)
             if record is not None and record.stack == stack.name:
-                head = read_head(store, env)
-                found.append((record.built, head.size, head.files, str(env)))
+                head, _ = read_head(store, env, record)
+                found += [(record.built, head.size, head.files, str(env))] if head else []
     if not found:
         return None
     _, size, files, name = max(found)

@@ -184,8 +184,7 @@ class Remover:
             wheels = [path for path in (self.store.root / "wheels").glob("[!.]*") if path.name not in used]
             found += self._leftover("wheel", wheels, "no environment uses this wheel")
             unused = unused_packages(self.store, [EnvironmentId.parse(resident.environment) for resident in stay])
-            packages = [Path(package.path) for package in unused]
-            found += self._leftover("package", packages, "no environment uses this package in Spack's store")
+            found += self._leftover("package", map(Path, unused), "no environment uses this package in Spack's store")
             caches = self.store.root.glob("cache/installers/*")
             found += self._leftover("cache", caches, "pip and uv unpack packages there")
         return found
@@ -302,7 +301,7 @@ class Remover:
         """Let Spack remove the packages in these folders that still no environment uses; returns why one stays after all."""
         if not packages:
             return {}
-        unused = {package.path for package in unused_packages(self.store, self.store.environments())}
+        unused = unused_packages(self.store, self.store.environments())
         stays = uninstall(self.store, [path for path in packages if path in unused])
         return {path: stays.get(path) if path in unused else "an environment uses it now" for path in packages}
 

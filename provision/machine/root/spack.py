@@ -149,36 +149,28 @@ def module_facts(site: Site, environ: Mapping[str, str]) -> SpackFacts:
     return SpackFacts(root="", version="", commit="", python="", sets=sets, prepends=prepends)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredPackage:
-    """A package that Spack installed: its hash, and its folder in the store."""
-
-    hash: str
-    path: str
-
-
-def stored_packages(store: Store) -> tuple[StoredPackage, ...]:
-    """What Spack installed below the root, from its database; nothing if there is no store."""
+def stored_packages(store: Store) -> dict[str, str]:
+    """The packages that Spack installed below the root, from its database: folder in the store, and hash."""
     folder = Path(store.layout.spack_store)
     while not (folder / ".spack-db").is_dir():
         # The padding of paths: `__spack_path_placeholder__`, the last one cut to length.
         inner = next((path for path in folder.glob("_*") if path.is_dir()), None)
         if inner is None:
-            return ()
+            return {}
         folder = inner
     index = store.shared.read_json(folder / ".spack-db" / "index.json") or {}
-    found = []
+    found = {}
     database = index.get("database")
     rows = database.get("installs") if isinstance(database, Mapping) else None
     for key, row in rows.items() if isinstance(rows, Mapping) else ():
         path = row.get("path") if isinstance(row, Mapping) and row.get("installed") else None
         if isinstance(path, str) and path.startswith(f"{folder}/"):  # externals are elsewhere
-            found.append(StoredPackage(hash=str(key), path=path))
-    return tuple(sorted(found, key=lambda package: package.path))
+            found[path] = str(key)
+    return dict(sorted(found.items()))
 
 
-def unused_packages(store: Store, stay: Iterable[EnvironmentId]) -> tuple[StoredPackage, ...]:
-    """The packages that none of these environments uses; nothing if that is not known, because a lock cannot be read."""
+def unused_packages(store: Store, stay: Iterable[EnvironmentId]) -> tuple[str, ...]:
+    """The folders of packages that none of these environments uses; nothing if it is not known: a lock cannot be read."""
     used: set[str] = set()
     try:
         for env in stay:
@@ -186,7 +178,7 @@ def unused_packages(store: Store, stay: Iterable[EnvironmentId]) -> tuple[Stored
             if found is None:
                 return ()
             used |= found
-        return tuple(package for package in stored_packages(store) if package.hash not in used)
+        return tuple(path for path, key in stored_packages(store).items() if key not in used)
     except StoreError:
         return ()
 
@@ -208,7 +200,7 @@ def uninstall(store: Store, paths: Sequence[str]) -> dict[str, str]:
     Raises:
         StoreError: the configuration for Spack cannot be written.
     """
-    known = {package.path: package.hash for package in stored_packages(store)}
+    known = stored_packages(store)
     hashes = [known[path] for path in paths if path in known]
     setup = read_setup(store)
     if setup is None:

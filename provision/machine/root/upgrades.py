@@ -178,11 +178,7 @@ def text_of(path: Path) -> str | None:
 
 
 def refuse_unwritable(locks: Sequence[Path], stack: str) -> None:
-    """Raise if the newer locks could not be written beside their inputs.
-
-    Raises:
-        ConfigError: a folder cannot be written.
-    """
+    """Raise a `ConfigError` if the newer locks could not be written beside their inputs."""
     for folder in dict.fromkeys(path.parent for path in locks):
         if not os.access(folder, os.W_OK):
             raise ConfigError(

@@ -63,7 +63,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
 
 def package_of(store: Store, key: str) -> Path:
     """The folder of the package with this hash."""
-    return next(Path(package.path) for package in stored_packages(store) if package.hash == key)
+    return next(Path(path) for path, digest in stored_packages(store).items() if digest == key)
 
 
 def found(store: Store, *, hashes: bool = False) -> list[tuple[str, str, str]]:
@@ -116,7 +116,7 @@ def test_a_package_that_no_lock_names_is_a_leftover(store: Store) -> None:
         ("package", str(package_of(store, UNUSED)))
     ]
     going = [one.path for one in Remover(store).leftovers(residents, [str(ENV)], 10) if one.kind == "package"]
-    assert sorted(going) == sorted(package.path for package in stored_packages(store))
+    assert sorted(going) == sorted(stored_packages(store))
 
 
 def test_nothing_is_unused_if_a_lock_cannot_be_read(store: Store) -> None:
