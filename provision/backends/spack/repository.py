@@ -102,11 +102,7 @@ class Sources:
 
 
 def refuse_old_python(request: Request) -> None:
-    """Refuse a Python that the pip of the generated packages does not serve, before anything is downloaded or solved.
-
-    Raises:
-        PlanError: the Python is too old.
-    """
+    """Raise a `PlanError` for a Python that is too old for the pip of the packages, before anything is downloaded or solved."""
     if tuple(int(part) for part in request.minor.split(".")) >= OLDEST_PYTHON:
         return
     oldest = ".".join(map(str, OLDEST_PYTHON))
@@ -128,11 +124,7 @@ def refuse_old_python(request: Request) -> None:
 
 
 def refuse_compiling(stack: Stack) -> None:
-    """Raise for a stack whose Horovod or mpi4py the generated packages cannot compile.
-
-    Raises:
-        PlanError: it has one of them, and another framework than TensorFlow, or one beside it.
-    """
+    """Raise a `PlanError` for a stack with Horovod or mpi4py, and with another framework than TensorFlow, or one beside it."""
     if stack.from_source and stack.frameworks != (TENSORFLOW,):
         raise PlanError(
             f"the backend `spack` compiles {' and '.join(stack.from_source)} only for TensorFlow",

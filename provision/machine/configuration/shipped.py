@@ -128,11 +128,7 @@ def _unknown(kind: str, name: str) -> ConfigError:
 
 
 def _refuse_other_name(kind: str, data: Mapping[str, Any], path: Path) -> None:
-    """Raise for a file whose `name` is that of another file: a copy with an unchanged name would be taken for the original.
-
-    Raises:
-        ConfigError: the two differ.
-    """
+    """Raise a `ConfigError` if the `name` in a file is another one: a copy with an unchanged name would pass for the original."""
     name = data.get("name")
     if isinstance(name, str) and name != path.stem:
         raise ConfigError(

@@ -18,21 +18,22 @@ from provision.machine.files.beneath import change_mode
 FLAGS = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
-def open_without_links(path: Path, flags: int) -> int:
-    """A descriptor of a regular file that has no other name; it is made if it does not exist.
+def open_own(path: Path, *, append: bool = False) -> TextIO:
+    """A text file of ours, which has no other name, empty unless `append` is set; its lines are written at once.
 
     Raises:
-        OSError: there is something else at this path, or it cannot be opened.
+        OSError: it belongs to another user, there is something else at this path, or it cannot be opened.
     """
+    flags = FLAGS | os.O_WRONLY | (os.O_APPEND if append else 0)
     while True:
         try:
             # Not O_CREAT alone: with the sysctl fs.protected_regular the kernel then refuses another user's lock in a
             # sticky folder, although it may be written.
-            descriptor = os.open(path, flags | FLAGS)
+            descriptor = os.open(path, flags)
             break
         except FileNotFoundError:
             try:
-                descriptor = os.open(path, flags | FLAGS | os.O_CREAT | os.O_EXCL, 0o644)
+                descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
                 break
             except FileExistsError:
                 continue  # another process made it
@@ -43,23 +44,16 @@ def open_without_links(path: Path, flags: int) -> int:
                 raise OSError(errno.ENXIO, "is a FIFO or a socket", str(path)) from None
             raise
     status = os.fstat(descriptor)
-    if stat.S_ISREG(status.st_mode) and status.st_nlink == 1:
-        return descriptor
-    os.close(descriptor)
-    what = "has a second name (a hard link)" if stat.S_ISREG(status.st_mode) else "is not a regular file"
-    raise OSError(errno.EINVAL, what, str(path))
-
-
-def open_own(path: Path, *, append: bool = False) -> TextIO:
-    """A text file of ours, empty unless `append` is set; its lines are written at once.
-
-    Raises:
-        OSError: it belongs to another user, there is something else at this path, or it cannot be opened.
-    """
-    descriptor = open_without_links(path, os.O_WRONLY | (os.O_APPEND if append else 0))
-    if os.fstat(descriptor).st_uid != os.geteuid():
+    wrong: tuple[int, str] | None = None
+    if not stat.S_ISREG(status.st_mode):
+        wrong = errno.EINVAL, "is not a regular file"
+    elif status.st_nlink != 1:
+        wrong = errno.EINVAL, "has a second name (a hard link)"
+    elif status.st_uid != os.geteuid():
+        wrong = errno.EPERM, "belongs to another user"
+    if wrong:
         os.close(descriptor)
-        raise OSError(errno.EPERM, "belongs to another user", str(path))
+        raise OSError(*wrong, str(path))
     if not append:
         os.ftruncate(descriptor, 0)
     return os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", buffering=1)

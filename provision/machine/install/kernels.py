@@ -45,11 +45,7 @@ def kernel_in(folder: Path, name: str) -> Kernel | None:
 
 
 def refuse_kernel_folder(folder: Path, name: str) -> None:
-    """Raise if there is a kernel of this name already.
-
-    Raises:
-        ConfigError: there is one.
-    """
+    """Raise a `ConfigError` if there is a kernel of this name already."""
     path = folder / name
     if os.path.lexists(path):
         ours = kernel_in(folder, name)

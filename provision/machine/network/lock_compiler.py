@@ -59,11 +59,7 @@ def inputs_of_locks() -> tuple[list[Path], dict[str, Path]]:
 
 
 def refuse_installed(inputs: Sequence[Path]) -> None:
-    """Raise for inputs that come with an installed tool: its next version replaces what was written there.
-
-    Raises:
-        ConfigError: one of them is there.
-    """
+    """Raise a `ConfigError` for inputs that come with an installed tool: its next version replaces what was written there."""
     shipped_files = search_path.shipped_root()
     for source in inputs:
         if search_path.is_installed() and source.is_relative_to(shipped_files):

@@ -121,11 +121,7 @@ class HeldLock:
         return self.path / str(self.says["token"])
 
     def refuse_lost(self) -> None:
-        """Raise if another process has taken the lock: this one was stopped for so long that it counted as dead.
-
-        Raises:
-            StoreError: of kind `locked`.
-        """
+        """Raise an error of kind `locked` if another process took the lock: this one was stopped for long and counted as dead."""
         if self.lost_to is not None:
             raise StoreError(
                 f"another process took the lock of this one: {self.lost_to}",

@@ -338,11 +338,7 @@ class SharedRoot:
             raise
 
     def refuse_strangers(self) -> None:
-        """Raise if the user who runs this is not an admin of the root: whatever a verb begins there, it would not end.
-
-        Raises:
-            StoreError: as above.
-        """
+        """Raise a `StoreError` if who runs this is not an admin of the root: what a verb begins there, it would not end."""
         self.admins.group()
         # A group that the profile names gets what it cannot write yet.
         if self.sharing.group is not None or os.access(self.root, os.W_OK) or not self.root.exists():
@@ -355,10 +351,9 @@ class SharedRoot:
             )
 
     def _refuse(self, faults: Sequence[Fault]) -> None:
-        """Raise if others than the admins may write here; what the owner does to take something from users goes on.
+        """Raise an error of kind `untrusted` if others than the admins may write here.
 
-        Raises:
-            StoreError: of kind `untrusted`.
+        What the owner does to take something from users goes on.
         """
         if faults and not (self.sharing.lenient and os.geteuid() in (ROOT, self.root.stat().st_uid)):
             raise_faults(faults, StoreError, "untrusted")
@@ -386,7 +381,12 @@ class SharedRoot:
                     f"`{group_name(gid)}`, but files belong to the group of the one who writes them"
                 )
         if status.st_gid != gid or not status.st_mode & stat.S_IWGRP:
-            raise self._not_shared(folder, status, gid)
+            owner, group = user_name(status.st_uid), group_name(gid)
+            raise StoreError(
+                f"`{folder}` is not shared with the group `{group}`",
+                evidence=[f"owner: {owner}, group: {group_name(status.st_gid)}, mode {stat.S_IMODE(status.st_mode):o}"],
+                hint=f"as `{owner}` or root: `{bash('chgrp %s %s && chmod g+rwxs %s', group, str(folder), str(folder))}`",
+            )
 
     def _narrow(self, descriptor: int, gid: int | None) -> None:
         """Let only the admins and the group of readers enter the root, if the profile names one.
@@ -415,14 +415,6 @@ class SharedRoot:
                 hint=f"as `{user_name(status.st_uid)}` or root: "
                 f"`{bash('setfacl -m g:%s:rx %s', self.sharing.readers, str(self.root))}`",
             )
-
-    def _not_shared(self, folder: Path, status: os.stat_result, gid: int) -> StoreError:
-        owner, group = user_name(status.st_uid), group_name(gid)
-        return StoreError(
-            f"`{folder}` is not shared with the group `{group}`",
-            evidence=[f"owner: {owner}, group: {group_name(status.st_gid)}, mode {stat.S_IMODE(status.st_mode):o}"],
-            hint=f"as `{owner}` or root: `{bash('chgrp %s %s && chmod g+rwxs %s', group, str(folder), str(folder))}`",
-        )
 
 
 def folders_between(top: Path, folder: Path) -> list[Path]:
