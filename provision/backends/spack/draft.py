@@ -15,7 +15,6 @@ from provision.backends.spack.repository import (
     PIP_VERSION,
     PIP_WHEEL,
     REPOSITORY,
-    Sources,
     digest,
     repository_files,
     sources_of,
@@ -42,7 +41,6 @@ class Steps:
     """The steps of one environment at its prefix. `files` are those of the prefix that are generated: spack.yaml, packages."""
 
     shown: SpackEnvironment
-    sources: Sources
     facts: Facts
     spack: SpackFacts
     builds: tuple[Build, ...]
@@ -56,8 +54,16 @@ class Steps:
         return str(self.layout.prefix(self.environment))
 
     def construction(self, existing: Existing, plan_text: str) -> Construction:
-        """Everything that is made at the prefix."""
+        """Everything that is made at the prefix. What was proved goes to the build cache, for other roots."""
         request, builds, spack = self.shown.request, self.builds, self.spack
+        push = self.run("buildcache", "push", "--unsigned", "--update-index", program.BUILD_CACHE)
+        without = "the environment is complete, but another root cannot install its packages from the build cache"
+        cache = Row(
+            name="cache",
+            title="its packages into the build cache",
+            reason="another root installs them in seconds; a failure is only a warning",
+            operations=(replace(push, without=without),),
+        )
         missing = []
         if not spack.cache:
             missing = not_fetched(request.locks, request.sources, fetched=existing.fetched, sources=existing.sources)
@@ -70,14 +76,14 @@ class Steps:
             environ=(("VIRTUAL_ENV", self.prefix),),
             mpi_libraries=(builds[0].mpi_libraries or (f"{self.prefix}/lib/libmpi.so",)) if builds else (),
             allowed=(str(self.layout.spack_store),),
-            proved=(self.cache_row(),),
+            proved=(cache,),
             notes=(self.note,),
         )
 
     @property
     def note(self) -> str:
         """How much Spack builds, and about how long: as the last time, or else estimated."""
-        packages, cores, cache = count(len(self.sources.built), "package"), self.facts.cores, self.spack.cache
+        packages, cores, cache = count(len(self.shown.sources.built), "package"), self.facts.cores, self.spack.cache
         took = f"{about(self.spack.took_s)} as the last time" if self.spack.took_s else ""
         if cache:
             return f"{packages} from {cache}, {took or about(CACHE_S)}; nothing is compiled"
@@ -87,7 +93,7 @@ class Steps:
 
     def rows(self, plan_text: str) -> Iterator[Row]:
         """The environment written, solved, installed, and joined to one folder."""
-        spack, builds, sources = self.spack, self.builds, self.sources
+        spack, builds, sources = self.spack, self.builds, self.shown.sources
         yield Row(
             name="create",
             title=f"Spack environment for {self.shown.target}",
@@ -139,17 +145,6 @@ class Steps:
             operations=(*(op.Command(argv=argv) for argv in links), op.MakeReadable(path=self.prefix)),
         )
 
-    def cache_row(self) -> Row:
-        """What was proved goes to the build cache, from which another root installs it."""
-        push = self.run("buildcache", "push", "--unsigned", "--update-index", program.BUILD_CACHE)
-        without = "the environment is complete, but another root cannot install its packages from the build cache"
-        return Row(
-            name="cache",
-            title="its packages into the build cache",
-            reason="another root installs them in seconds; a failure is only a warning",
-            operations=(replace(push, without=without),),
-        )
-
     @property
     def configuration(self) -> str:
         """The folder of Spack's configuration."""
@@ -180,8 +175,8 @@ class Steps:
         caches = (given, str(program.build_cache(self.layout))) if self.spack.cache.startswith("file://") else ()
         return op.CheckSpackLock(
             path=f"{self.prefix}/spack.lock",
-            root_specs=self.sources.root_specs,
-            targets=tuple((name, target_of(name, target)) for name in self.sources.built),
+            root_specs=self.shown.sources.root_specs,
+            targets=tuple((name, target_of(name, target)) for name in self.shown.sources.built),
             externals=tuple((external.name, external.prefix, external.target) for external in self.shown.externals),
             caches=caches,
         )
@@ -231,7 +226,6 @@ def draft(request: Request, facts: Facts, target: str) -> Draft:
     def construct(layout: Layout, environment: EnvironmentId, existing: Existing, plan_text: str) -> Construction:
         steps = Steps(
             shown=shown,
-            sources=sources,
             facts=facts,
             spack=spack,
             builds=builds,

@@ -47,7 +47,16 @@ def judge_lock(lock: Mapping[str, Any], expected: CheckSpackLock, exists: Callab
     for name in sorted(fitting if expected.caches else ()):
         built = nodes[name].get("external") is None
         if built and not any(exists(f"{cache}/{SPECS}/{files[name]}") for cache in expected.caches):
-            found.append(_not_cached(expected, name, files[name]))
+            found.append(
+                Fault(
+                    "missing",
+                    "cache",
+                    f"the build cache has no `{name}` for this environment",
+                    evidence=(*(f"searched: {cache}" for cache in expected.caches), f"missing: {files[name]}"),
+                    hint="prove the same stack and arch with the same modules at the other root first; or run "
+                    "`provision spack setup` again without `--cache`, then packages are built",
+                )
+            )
     return tuple(found)
 
 
@@ -84,17 +93,6 @@ def _faults(
         if target != known_target:
             why = "an external without a target gets that of the machine that solves"
             yield f"the external `{name}` is for `{target}`, not for `{known_target}`", why
-
-
-def _not_cached(expected: CheckSpackLock, name: str, file: str) -> Fault:
-    return Fault(
-        "missing",
-        "cache",
-        f"the build cache has no `{name}` for this environment",
-        evidence=(*(f"searched: {cache}" for cache in expected.caches), f"missing: {file}"),
-        hint="prove the same stack and arch with the same modules at the other root first; or run `provision spack setup` "
-        "again without `--cache`, then packages are built",
-    )
 
 
 def _target(node: Mapping[str, Any]) -> str:

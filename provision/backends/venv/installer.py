@@ -41,22 +41,16 @@ class Installer:
     def lock_argv(self, python: str, requirements: str) -> tuple[str, ...]:
         """The command that installs a lock into the environment of the interpreter `python`."""
         source = ("--no-index", "--find-links", self.wheelhouse) if self.wheelhouse else ()
-        exactly = (*source, "--require-hashes", "--no-deps", "-r", requirements)
-        if self.uv:
-            return (*self._uv_install(self.uv, python), *exactly)
-        return (*self._pip_install(python), *exactly)
+        return self._install(python, *source, "--require-hashes", "--no-deps", "-r", requirements)
 
     def wheel_argv(self, python: str) -> tuple[str, ...]:
         """The command that installs a wheel, whose path is appended; it can be repeated."""
+        return self._install(python, "--reinstall" if self.uv else "--force-reinstall", "--no-index", "--no-deps")
+
+    def _install(self, python: str, *words: str) -> tuple[str, ...]:
         if self.uv:
-            return (*self._uv_install(self.uv, python), "--reinstall", "--no-index", "--no-deps")
-        return (*self._pip_install(python), "--force-reinstall", "--no-index", "--no-deps")
-
-    def _uv_install(self, uv: str, python: str) -> tuple[str, ...]:
-        # Copies: by default uv links to its cache, and an edit of a package there would change the published one.
-        return (uv, "pip", "install", "--link-mode", "copy", "--python", python)
-
-    def _pip_install(self, python: str) -> tuple[str, ...]:
+            # Copies: by default uv links to its cache, and an edit of a package there would change the published one.
+            return (self.uv, "pip", "install", "--link-mode", "copy", "--python", python, *words)
         # No bytecode here: the step `bytecode` compiles it once, with all cores, after uv and pip alike.
         pip = (python, "-m", "pip") if self.own_venv else (self.tool_python, "-m", "pip", "--python", python)
-        return (*pip, "install", "--no-compile", "--no-input")
+        return (*pip, "install", "--no-compile", "--no-input", *words)

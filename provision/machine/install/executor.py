@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import socket
@@ -19,7 +18,7 @@ from provision.errors import CommandError, ProofError, ProvisionError
 from provision.knowledge.frameworks import FRAMEWORKS
 from provision.launch.launchers import node_argv
 from provision.machine.files.archives import unpack
-from provision.machine.files.disk import disk_error, sync_file_system, write, write_json
+from provision.machine.files.disk import disk_errors, json_object, sync_file_system, write, write_json
 from provision.machine.files.file_tree import links_of, links_out
 from provision.machine.install.packing import pack
 from provision.machine.install.ranks import Ranks, loaded_environment
@@ -117,15 +116,13 @@ class Executor:
             run = replace(run, counter=counter)
         self.listen(Event(kind="started", step=step.name, text=step.title))
         try:
-            self.store.shared.make(log.parent)
-            self.store.remove(str(log))
-            for operation in step.operations:
-                self._operation(run, operation)
-            if step.name != "publish":  # it is done if the record and the pointer exist
-                self._write_receipt(run, began)
-        except OSError as error:
-            self._failed(step, began, disk_error(error, self.store.root).message)
-            raise disk_error(error, self.store.root) from error
+            with disk_errors(self.store.root):
+                self.store.shared.make(log.parent)
+                self.store.remove(str(log))
+                for operation in step.operations:
+                    self._operation(run, operation)
+                if step.name != "publish":  # it is done if the record and the pointer exist
+                    self._write_receipt(run, began)
         except ProvisionError as error:
             _note_error(log, error)
             self._failed(step, began, error.message)
@@ -268,11 +265,9 @@ class Executor:
         # The program fails if an import fails; its report then contains the import and the reason.
         result = self._run(run, inspect.command, quiet=True)
         try:
-            report = json.loads(result.tail[-1])
-        except (IndexError, ValueError, RecursionError) as error:
+            report = json_object(result.tail[-1].encode())
+        except (IndexError, ValueError) as error:
             raise command_error(run, result) from error
-        if not isinstance(report, dict):
-            raise command_error(run, result)
         prefix = Path(self.plan.prefix)
         links = list(links_out(prefix, links_of(prefix), str(self.store.layout.spack_store)))
         checks = judge_inspection(report, inspect.expectation, os.path.realpath, links)

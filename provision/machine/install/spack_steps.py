@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from provision.backends.spack.lock_checks import judge_lock
 from provision.errors import ConfigError, ProvisionError, raise_faults
 from provision.knowledge.index_settings import is_index_setting
 from provision.launch.launchers import launch_argv, select_rank_environ
-from provision.machine.files.disk import read_given, write
+from provision.machine.files.disk import json_object, read_given, write
 from provision.machine.install.read_objects import linked_mpi
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.installer_environ import installer_environ
@@ -80,8 +79,8 @@ def check_lock(expected: CheckSpackLock) -> None:
     """
     text = read_given(expected.path, "lock")
     try:
-        lock = json.loads(text)
-    except (ValueError, RecursionError) as error:
+        lock = json_object(text.encode())
+    except ValueError as error:
         raise ConfigError(
             f"`{expected.path}` is not a lock of Spack", evidence=[str(error)], hint="build again", kind="invalid-file"
         ) from error
