@@ -7,9 +7,9 @@ The planner knows no backend by name. A stack's key `backend` names one, and `ba
 - `draft`: what it would build from a request and the facts of a machine. The draft's `identity` has everything that decides
   its part of an environment (locks, patches, versions of its tools): the fingerprint is computed from that, so an environment
   is built again exactly if something in it changes. It also names the compiler, the MPI and Horovod, for `module help`;
-- `construct`: what it makes at the prefix that follows from the fingerprint. That is a `Construction`: the steps with their
-  operations in order, what a build would still have to download, the interpreter of the prefix, and the paths and
-  variables that the modulefile sets. Steps named `install` and `compile` are the only ones that may use the network.
+- `construct`: what it makes at the prefix that follows from the fingerprint: a virtual environment, whose Python is
+  `bin/python`. That is a `Construction`: the steps with their operations in order, and what a build would still have to
+  download. Steps named `install` and `compile` are the only ones that may use the network.
 
 Everything after the steps is the same for every backend, and the planner adds it: the inspection of what was installed, the
 candidate modulefile, the proof, and publishing. A backend reads no files and runs nothing: what it needs to know is among the

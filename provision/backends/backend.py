@@ -34,18 +34,14 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Construction:
-    """What a backend makes at one prefix.
+    """What a backend makes at one prefix, which is then a virtual environment: its Python is `bin/python`.
 
-    `python` is the interpreter of the prefix. `prepend` (paths, by variable) and `environ` are its part of the modulefile.
     `mpi_libraries` are the files of the MPI that everything compiled must be linked against. `not_fetched` names what the build
     would have to download.
     """
 
-    python: str
     rows: tuple[Row, ...]
     not_fetched: tuple[str, ...]
-    prepend: tuple[tuple[str, str], ...]
-    environ: tuple[tuple[str, str], ...]
     mpi_libraries: tuple[str, ...]
     allowed: tuple[str, ...] = ()
     """Folders outside of the prefix from which the environment loads libraries, in addition to those of the site."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from provision.backends.backend import Construction, Draft
+from provision.backends.backend import Draft
 from provision.launch.launchers import launcher_command
 from provision.model.facts import Facts, GpuFacts, Interpreter
 from provision.model.layout import EnvironmentId
@@ -25,13 +25,12 @@ def modulefile(
     facts: Facts,
     python: Interpreter,
     draft: Draft,
-    construction: Construction,
     environment: EnvironmentId,
     prefix: str,
     identity: Mapping[str, str],
     images: str,
 ) -> Modulefile:
-    """The modulefile of this environment; the backend's paths and variables come first. `images` is the folder of its image."""
+    """The modulefile of this environment; `images` is the folder of its image."""
     gpu = gpu_of(request, facts)
     launcher = launcher_command(request.arch.launcher)
     facts_shown = {
@@ -54,12 +53,12 @@ def modulefile(
         modules=facts.modules,
         unload=request.arch.unload,
         prepend=(
-            *construction.prepend,
+            ("PATH", f"{prefix}/bin"),
             *((("PATH", images),) if request.arch.deliver != "files" else ()),
             *library_path(request.arch),
         ),
         environ=(
-            *construction.environ,
+            ("VIRTUAL_ENV", prefix),
             ("PROVISION_ENVIRONMENT", str(environment)),
             # Not part of the identity: `horovodrun`, which is switched off, prints it in its hint.
             *((("PROVISION_LAUNCHER", launcher),) if launcher and draft.horovod else ()),

@@ -38,7 +38,7 @@ def _inspection(
     horovod = stack.horovod is not None and (first or framework.name in stack.beside)
     compiled = stack.compiled if first else ()
     argv = (
-        *(construction.python, f"{request.programs_folder}/inspect_env.py"),
+        *(f"{prefix}/bin/python", f"{request.programs_folder}/inspect_env.py"),
         *("--framework", framework.package),
         *(() if horovod else ("--without-horovod",)),
         *(word for name, _ in compiled for word in ("--compiled", COMPILABLE[name].module)),

@@ -55,7 +55,7 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
         prefix=prefix,
         identity=decided,
         modulefile=modulefile(
-            request, facts, python, draft, construction, environment, prefix, decided, str(layout.images(environment))
+            request, facts, python, draft, environment, prefix, decided, str(layout.images(environment))
         ),
         abi_key=draft.wheels.get("horovod"),
         wheels=tuple(draft.wheels.values()),

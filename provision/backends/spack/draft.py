@@ -69,11 +69,8 @@ class Steps:
             missing = not_fetched(request.locks, request.sources, fetched=existing.fetched, sources=existing.sources)
             missing += [] if PIP_WHEEL in existing.sources else [PIP_WHEEL]
         return Construction(
-            python=f"{self.prefix}/bin/python",
             rows=tuple(self.rows(plan_text)),
             not_fetched=tuple(missing),
-            prepend=(("PATH", f"{self.prefix}/bin"),),
-            environ=(("VIRTUAL_ENV", self.prefix),),
             mpi_libraries=(builds[0].mpi_libraries or (f"{self.prefix}/lib/libmpi.so",)) if builds else (),
             allowed=(str(self.layout.spack_store),),
             proved=(cache,),

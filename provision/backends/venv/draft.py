@@ -21,7 +21,6 @@ from provision.knowledge.versions import release
 from provision.model import operation as op
 from provision.model.facts import Existing, Facts, Interpreter
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.lock import Lock
 from provision.model.request import Request
 
 
@@ -54,11 +53,6 @@ class Recipe:
         )
 
     @property
-    def locks(self) -> tuple[Lock, ...]:
-        """The locks of the environment, the framework's first; what each installs does not overlap."""
-        return tuple(lock for lock in (self.request.lock, self.request.mpi_lock) if lock)
-
-    @property
     def prefix(self) -> PurePosixPath:
         """The directory of the environment."""
         return self.layout.prefix(self.environment)
@@ -78,9 +72,10 @@ def rows(recipe: Recipe, wheels: Collection[str], plan_text: str) -> tuple[Row, 
     """The steps from nothing to a complete environment. `wheels` are the keys of the compiled wheels that are cached."""
     builds, prefix, installer = recipe.builds, str(recipe.prefix), recipe.installer
     records = recipe.layout.records_folder(recipe.environment)
-    packages = sum(len(lock.pins) for lock in recipe.locks) - len(builds)
+    packages = len(recipe.request.pins) - len(builds)
     installs: list[op.Operation] = []
-    for lock in recipe.locks:
+    # The framework's first; what each installs does not overlap.
+    for lock in filter(None, (recipe.request.lock, recipe.request.mpi_lock)):
         name = str(records / PurePosixPath(lock.path).name)
         installs.append(op.WriteFile(path=name, text=lock.without(*(build.name for build in builds))))
         installs.append(op.Command(argv=installer.lock_argv(recipe.prefix_python, name)))
@@ -268,11 +263,8 @@ def draft(request: Request, facts: Facts, target: str) -> Draft:
             wheelhouse=None if missing else str(layout.wheelhouse),
         )
         return Construction(
-            python=recipe.prefix_python,
             rows=rows(recipe, existing.wheels, plan_text),
             not_fetched=tuple(missing),
-            prepend=(("PATH", f"{recipe.prefix}/bin"),),
-            environ=(("VIRTUAL_ENV", str(recipe.prefix)),),
             mpi_libraries=(builds[0].mpi_libraries or (f"{recipe.prefix}/lib/libmpi.so",)) if builds else (),
         )
 
