@@ -20,6 +20,7 @@ from provision.errors import ConfigError
 from provision.knowledge.targets import require_known_target
 from provision.machine.configuration import shipped
 from provision.machine.configuration.permissions import parse
+from provision.machine.configuration.search_path import shipped_root
 from provision.machine.files.disk import exists, read_given, rewrite, write
 from provision.machine.probes.ask_scheduler import mpi_types, node_kinds
 from provision.machine.probes.login_node import modules_here, path_of_new_profile, today, values_here
@@ -180,7 +181,7 @@ def _read_template(source: str, args: argparse.Namespace) -> tuple[str, list[str
         ConfigError: there is no such profile or arch, or the new site would replace one that comes with the tool.
     """
     typed = shlex.quote(args.name)
-    if args.source != args.name and exists(str(shipped.shipped_root() / "sites" / f"{args.name}.toml")):
+    if args.source != args.name and exists(f"{shipped_root()}/sites/{args.name}.toml"):
         raise ConfigError(
             f"`{args.name}` is a site that comes with the tool, and every `--site {args.name}` would mean yours instead",
             hint=f"choose another name; or replace that site by a copy of it: `provision site new {typed} --from {typed}`",

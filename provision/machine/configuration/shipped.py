@@ -31,16 +31,6 @@ PACKAGE = Path(folders.PACKAGE)
 EXAMPLE_DATA = PACKAGE / "proof" / "programs" / "data"
 
 
-def shipped_root() -> Path:
-    """The folder of the shipped files."""
-    return Path(folders.shipped_root())
-
-
-def search_path() -> tuple[Path, ...]:
-    """The folders that are searched; the first one that has a file wins."""
-    return tuple(map(Path, folders.search_path()))
-
-
 def place_of(name: str) -> str | None:
     """The first folder of the search path that has this relative name, whatever kind of file it is."""
     return next((place for place in folders.search_path() if os.path.exists(os.path.join(place, name))), None)
@@ -112,7 +102,7 @@ def _unknown(kind: str, name: str) -> ConfigError:
         )
     names = known(f"{kind}s")
     near = nearest_name(name, names)
-    evidence = [f"known: {', '.join(names)}", *(f"searched: {place / (kind + 's')}" for place in search_path())]
+    evidence = [f"known: {', '.join(names)}", *(f"searched: {place}/{kind}s" for place in folders.search_path())]
     here = f"./{kind}s/{name}.toml"
     better = here if os.path.isfile(here) else near
     if better == here:
@@ -307,7 +297,10 @@ def copy_example(name: str, folder: str) -> tuple[str, ...]:
                 hint=f"`provision example {name} DIR` with a new DIR",
             )
         # Contents alone: the files of an installation may be read-only, and belong to an admin.
-        for source, place in ((shipped_root() / "examples" / name, target), (EXAMPLE_DATA, target / "data")):
+        for source, place in (
+            (Path(folders.shipped_root(), "examples", name), target),
+            (EXAMPLE_DATA, target / "data"),
+        ):
             place.mkdir(parents=True, exist_ok=True)
             for file in sorted(source.iterdir()):
                 if file.is_file():

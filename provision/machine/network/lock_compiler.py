@@ -49,7 +49,7 @@ def inputs_of_locks() -> tuple[list[Path], dict[str, Path]]:
     Raises:
         ConfigError: there is none.
     """
-    folders = [sorted((place / "requirements").glob("*.in")) for place in shipped.search_path()]
+    folders = [sorted((place / "requirements").glob("*.in")) for place in map(Path, search_path.search_path())]
     first = next((inputs for inputs in folders if inputs), None)
     if first is None:
         raise ConfigError(

@@ -20,6 +20,7 @@ from provision.commands.shared import following
 from provision.errors import JobError
 from provision.jobs.build_job import BuildScript, Submitter, proof_script
 from provision.machine.configuration import shipped
+from provision.machine.configuration.search_path import shipped_root
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
 from provision.machine.submission.render_jobs import render_build_job
@@ -56,7 +57,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Store:
     """Two archs of a cluster with a published environment each."""
     monkeypatch.setenv("PROVISION_ROOT", str(tmp_path))
     monkeypatch.setenv("EXAMPLE_SITE", "/site")
-    text = (Path(shipped.shipped_root()) / "sites" / "example-slurm.toml").read_text()
+    text = (Path(shipped_root()) / "sites" / "example-slurm.toml").read_text()
     (tmp_path / "sites").mkdir()
     (tmp_path / "sites" / "ours.toml").write_text(text.replace('name = "example-slurm"', 'name = "ours"'))
     monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path))

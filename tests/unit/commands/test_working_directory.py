@@ -15,7 +15,7 @@ from parts.records import ENVIRONMENT, put_published
 from parts.users import ATTACKER, Users
 from provision.errors import EXIT_USAGE
 from provision.machine.configuration import shipped
-from provision.machine.configuration.search_path import search_path
+from provision.machine.configuration.search_path import search_path, shipped_root
 from provision.machine.root.store import Store
 from provision.model.layout import Layout
 
@@ -68,7 +68,7 @@ def hostile(users: Users) -> Path:
         "evil.sh": "#!/bin/sh\ntouch RAN\n",
         "train.py": "import tensorflow\n",
     }
-    templates = [path.relative_to(shipped.shipped_root()) for path in shipped.shipped_root().glob("*/*.j2")]
+    templates = [path.relative_to(Path(shipped_root())) for path in Path(shipped_root()).glob("*/*.j2")]
     files |= {str(name): TEMPLATE for name in templates}
     for name, text in files.items():
         for parent in reversed(Path(name).parents[:-1]):
@@ -117,7 +117,7 @@ def test_the_folders_are_searched_from_the_nearest_to_the_user_to_the_shipped_fi
         "provision.machine.configuration.search_path.SITE_WIDE", (f"{tmp_path}/wide", f"{tmp_path}/etc")
     )
     order = [f"{tmp_path}/named", f"{tmp_path}/mine/provision", f"{tmp_path}/wide", f"{tmp_path}/etc"]
-    assert search_path() == [*order, str(shipped.shipped_root())]
+    assert search_path() == [*order, shipped_root()]
     text = shipped.read("sites/local.toml")
     for folder in reversed(order):
         (Path(folder) / "sites").mkdir(parents=True)

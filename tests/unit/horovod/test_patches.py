@@ -13,6 +13,7 @@ from golden_files import PATCH_FOR_GPUS, PATCH_OF_ALL, PATCH_OF_THE_NEWEST, Word
 from provision.errors import CommandError, ConfigError
 from provision.horovod.patches import select_patches
 from provision.machine.configuration import shipped
+from provision.machine.configuration.search_path import shipped_root
 from provision.machine.files.archives import unpack
 from provision.machine.install.source_tree import apply_patches
 from provision.model.operation import PatchFile
@@ -138,7 +139,7 @@ def test_a_source_package_with_a_changed_head_is_refused(place: int | None, tmp_
 
 
 def test_every_shipped_patch_is_well_formed_and_numbered() -> None:
-    for folder in sorted((shipped.shipped_root() / "patches").glob("horovod-*")):
+    for folder in sorted((Path(shipped_root()) / "patches").glob("horovod-*")):
         patches = shipped.load_patches(folder.name.removeprefix("horovod-"))
         assert [patch.name for patch in patches] == sorted(patch.name for patch in patches)
         assert all(patch.name[:4].isdigit() for patch in patches)

@@ -17,6 +17,7 @@ from parts.users import ATTACKER, VICTIM, Users
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.machine.configuration import search_path, shipped
 from provision.machine.configuration.permissions import read_configuration
+from provision.machine.configuration.search_path import shipped_root
 from provision.machine.network.lock_compiler import compile_locks, inputs_of_locks
 from provision.model.facts import Interpreter
 
@@ -221,7 +222,7 @@ def test_patches_locks_and_their_inputs_are_judged_too(
     monkeypatch.setenv("PROVISION_CONFIG", str(tmp_path))
     inputs, named = inputs_of_locks()
     assert inputs == [named["own"]] == [tmp_path / "requirements" / "own.in"]
-    assert named["tensorflow-2.21.0"].parent == shipped.shipped_root() / "requirements"
+    assert named["tensorflow-2.21.0"].parent == Path(shipped_root()) / "requirements"
     nowhere = Interpreter(executable="/nosuch/python", version="3.11.0", tag="cp311", own_venv=True)
     for load in (
         lambda: shipped.load_patches("9.9"),

@@ -10,6 +10,7 @@ from golden_files import Words
 from parts.loops import for_each
 from provision.errors import ConfigError
 from provision.machine.configuration import shipped
+from provision.machine.configuration.search_path import shipped_root
 from provision.model.lock import Lock, check_lock, lock_header, parse_lock, without_markers
 
 INPUT = "numpy\nhorovod==0.28.1\n"
@@ -25,7 +26,7 @@ numpy==1.26.4 ; python_version >= "3.9" \\
     --hash=sha256:{ONE} \\
     --hash=sha256:{TWO}
 """
-REQUIREMENTS = shipped.shipped_root() / "requirements"
+REQUIREMENTS = Path(shipped_root()) / "requirements"
 
 
 def lock(text: str = LOCK) -> Lock:
