@@ -1,7 +1,9 @@
-"""Change modes, and remove, below folders in which other users can write too.
+"""Write, change modes, and remove, below folders in which other users can write too.
 
 Between a look at a name and a change by that name, another user can exchange what is there. A descriptor stays with the file
-that was opened. So a name is opened first, never through a link, and what was opened is judged and changed.
+that was opened. So a name is opened first, never through a link, and what was opened is judged and changed. A symbolic link, or
+a second name of a file (a hard link), at the path of a lock or a log would let another user choose which file of ours is
+overwritten.
 """
 
 from __future__ import annotations
@@ -11,12 +13,15 @@ import errno
 import os
 import re
 import stat
+import tempfile
 from collections.abc import Callable, Container
 from pathlib import Path
+from typing import TextIO
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NONBLOCK | os.O_CLOEXEC
 # Needs no right to read, and opens no FIFO and no device.
 PLACE = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
+OWN = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 DEEPEST = 200
 """How many folders in each other are removed: each needs a descriptor."""
 
@@ -63,6 +68,54 @@ def change_modes(top: Path, wanted: Callable[[int], int], leave: Container[str] 
     finally:
         os.close(descriptor)
     return size
+
+
+def open_own(path: Path, *, append: bool = False) -> TextIO:
+    """A text file of ours, which has no other name, empty unless `append` is set; its lines are written at once.
+
+    Raises:
+        OSError: it belongs to another user, there is something else at this path, or it cannot be opened.
+    """
+    flags = OWN | os.O_WRONLY | (os.O_APPEND if append else 0)
+    while True:
+        try:
+            # Not O_CREAT alone: with the sysctl fs.protected_regular the kernel then refuses another user's lock in a
+            # sticky folder, although it may be written.
+            descriptor = os.open(path, flags)
+            break
+        except FileNotFoundError:
+            try:
+                descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o644)
+                break
+            except FileExistsError:
+                continue  # another process made it
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise OSError(errno.ELOOP, "is a symbolic link", str(path)) from None
+            if error.errno == errno.ENXIO:
+                raise OSError(errno.ENXIO, "is a FIFO or a socket", str(path)) from None
+            raise
+    status = os.fstat(descriptor)
+    wrong: tuple[int, str] | None = None
+    if not stat.S_ISREG(status.st_mode):
+        wrong = errno.EINVAL, "is not a regular file"
+    elif status.st_nlink != 1:
+        wrong = errno.EINVAL, "has a second name (a hard link)"
+    elif status.st_uid != os.geteuid():
+        wrong = errno.EPERM, "belongs to another user"
+    if wrong:
+        os.close(descriptor)
+        raise OSError(*wrong, str(path))
+    if not append:
+        os.ftruncate(descriptor, 0)
+    return os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", buffering=1)
+
+
+def new_folder(parent: Path, prefix: str) -> Path:
+    """A folder of ours with a name that nobody can know before; all users can read it, like its neighbours."""
+    folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+    change_mode(folder, lambda mode: mode | 0o055)
+    return folder
 
 
 def remove(path: Path, folder: int) -> None:

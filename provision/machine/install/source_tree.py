@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from provision.errors import CommandError
+from provision.machine.files.beneath import open_own
 from provision.machine.files.disk import write
-from provision.machine.files.own_files import open_own
 from provision.model.operation import PatchFile
 
 # What a wheel has below its data folder that belongs into site-packages (PEP 427).

@@ -25,7 +25,7 @@ from types import FrameType
 from typing import IO
 
 from provision.errors import CommandError
-from provision.machine.files.own_files import open_own
+from provision.machine.files.beneath import open_own
 from provision.machine.programs.process_tree import Process, send, started_by
 from provision.machine.programs.secrets_here import secrets_here
 from provision.model.child_environ import Needs, child_environ

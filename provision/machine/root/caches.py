@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from provision.errors import StoreError
+from provision.machine.files.beneath import new_folder
 from provision.machine.files.disk import disk_error, disk_errors, has_sha256, sha256_of, size_of, sync_tree, write_json
-from provision.machine.files.own_files import new_folder
 from provision.machine.sharing.locks import held
 from provision.machine.sharing.shared_root import SharedRoot
 from provision.model.quoting import bash

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from provision.errors import ConfigError
-from provision.machine.files.own_files import open_own
+from provision.machine.files.beneath import open_own
 from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.root.store import Store
 from provision.machine.sharing.locks import HeldLock

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from provision.errors import StoreError
+from provision.machine.files.beneath import new_folder
 from provision.machine.files.disk import (
     differing,
     disk_error,
@@ -26,7 +27,6 @@ from provision.machine.files.disk import (
     write,
     write_json,
 )
-from provision.machine.files.own_files import new_folder
 from provision.machine.files.who_may_write import user_name
 from provision.machine.sharing import locks
 from provision.machine.sharing.claims import utc_now
