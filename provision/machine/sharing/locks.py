@@ -37,15 +37,7 @@ from provision.machine.files.disk import JSON, disk_error
 from provision.machine.files.who_may_write import user_name
 from provision.machine.programs.process_tree import end_marked
 from provision.machine.programs.run import interrupts_deferred
-from provision.machine.sharing.claims import (
-    OTHER,
-    Claim,
-    describe_holder,
-    describe_work,
-    judge_here,
-    make_claim,
-    read_claim,
-)
+from provision.machine.sharing import claims
 from provision.machine.sharing.shared_root import SharedRoot
 from provision.model.quoting import bash
 from provision.wording import count
@@ -62,17 +54,17 @@ ASK_SCHEDULER_S = 15.0
 MARK = "PROVISION_LOCK"
 
 
-def claim_of(path: Path) -> Claim | None:
+def claim_of(path: Path) -> claims.Claim | None:
     """The claim of the holder of the lock at this path, dead or not; None if it is free."""
     try:
         folder = os.open(path, FOLDER | os.O_NOFOLLOW)
     except OSError:
-        return read_claim(path)  # nothing, or something else that is in the way
+        return claims.read_claim(path)  # nothing, or something else that is in the way
     try:
         names = sorted(name for name in os.listdir(folder) if not name.startswith("."))  # noqa: PTH208  # not NFS's own
     finally:
         os.close(folder)
-    found = (read_claim(path / name) for name in names)
+    found = (claims.read_claim(path / name) for name in names)
     return next((claim for claim in found if claim is not None), None)
 
 
@@ -164,7 +156,7 @@ class HeldLock:
         except FileNotFoundError:
             if not self.enter():
                 other = claim_of(self.path)
-                self.lost_to = describe_holder(other.says if other else {})
+                self.lost_to = claims.describe_holder(other.says if other else {})
 
     def keep_beating(self) -> None:
         """Beat until the lock is released; if it is lost, end what this process does."""
@@ -200,7 +192,7 @@ def held(
         StoreError: another process holds the lock, or has taken it meanwhile, or the claim cannot be written.
     """
     shared.make(path.parent)
-    lock = HeldLock(path, make_claim(does), shared)
+    lock = HeldLock(path, claims.make_claim(does), shared)
     # A signal can end this process before the `finally` below begins, or while this function is not running.
     atexit.register(lock.release)
     try:
@@ -239,7 +231,7 @@ def take(lock: HeldLock, waiting: Waiting, *, wait: bool) -> None:
         waiting.looks()
         time.sleep(POLL_S)
     if claim is not None:
-        whose = f"the lock of {describe_holder(claim.says)}" if claim.says else f"the lock `{lock.path}`"
+        whose = f"the lock of {claims.describe_holder(claim.says)}" if claim.says else f"the lock `{lock.path}`"
         waiting.say(f"took over {whose}: {watch.dead[claim.key]}")
 
 
@@ -251,7 +243,7 @@ def holder(path: Path) -> JSON | None:
     claim = claim_of(path)
     if claim is None:
         return None
-    lives = judge_here(claim.says)[0]
+    lives = claims.judge_here(claim.says)[0]
     if lives is None:
         lives = time.time() - claim.beat / 1e9 < SILENCE_S
     return dict(claim.says) if lives else None
@@ -260,7 +252,7 @@ def holder(path: Path) -> JSON | None:
 def is_left(path: Path) -> bool:
     """Whether a process of this machine that has ended left its claim at `path`, and this one may remove it."""
     claim = claim_of(path)
-    return claim is not None and judge_here(claim.says)[0] is False and os.access(path.parent, os.W_OK)
+    return claim is not None and claims.judge_here(claim.says)[0] is False and os.access(path.parent, os.W_OK)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -277,12 +269,12 @@ class Watch:
     asked_s: float = -ASK_SCHEDULER_S
     looked: float = 0.0
 
-    def is_dead(self, claim: Claim) -> bool:
+    def is_dead(self, claim: claims.Claim) -> bool:
         """Whether the holder is known to be dead."""
         now = time.monotonic()
         passed, self.looked = min(now - self.looked, MOST_COUNTED_S), now
         if claim.says:
-            self.dead.pop(OTHER, None)  # what is not a claim now may be one that is being written
+            self.dead.pop(claims.OTHER, None)  # what is not a claim now may be one that is being written
         if claim.key not in self.dead:
             if claim.key != self.key:
                 self.key, self.beat, self.reported = claim.key, claim.beat, False
@@ -298,9 +290,9 @@ class Watch:
         self.silent_s += passed
         return "the file is not a lock" if self.silent_s >= NONSENSE_S else None
 
-    def _why_dead(self, claim: Claim, passed: float) -> str | None:
+    def _why_dead(self, claim: claims.Claim, passed: float) -> str | None:
         """Why the holder of this claim is dead; None as long as it may live. `passed`: the seconds since the last look."""
-        here, why = judge_here(claim.says)
+        here, why = claims.judge_here(claim.says)
         if here is False:
             number, left = end_marked(MARK, claim.key)  # what a dead holder on this machine left
             if left:
@@ -317,7 +309,7 @@ class Watch:
             self.waiting.waits(dict(claim.says))
         return None
 
-    def _job_ended(self, claim: Claim) -> bool:
+    def _job_ended(self, claim: claims.Claim) -> bool:
         """Ask the scheduler from time to time whether the job of a silent holder has ended."""
         job = claim.says.get("job")
         if not isinstance(job, str) or self.silent_s - self.asked_s < ASK_SCHEDULER_S:
@@ -326,11 +318,11 @@ class Watch:
         return bool(self.waiting.ended(job))
 
 
-def refused(path: Path, claim: Claim) -> StoreError:
+def refused(path: Path, claim: claims.Claim) -> StoreError:
     """The error for a lock that another process holds, or at whose path is something else."""
     if claim.says:
         hint = "run the same command again when that has ended; `provision list` shows what is being built"
-        return StoreError(describe_work(claim.says), evidence=[f"lock: {path}"], hint=hint, kind="locked")
+        return StoreError(claims.describe_work(claim.says), evidence=[f"lock: {path}"], hint=hint, kind="locked")
     return StoreError(
         "the lock cannot be taken at once: there is a file at its path that is not a lock",
         evidence=[f"lock: {path}", f"file: {claim.place}"],
