@@ -19,10 +19,11 @@ import pytest
 
 from parts.memory import MEMORY_PREFIX
 from provision.jobs.build_job import Submitter
-from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts, Place
+from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts
 from provision.model.lock import Lock, lock_header, parse_lock
 from provision.model.patch import Patch, parse_patch
 from provision.model.request import Request
+from provision.model.surroundings import Folder
 from provision.profile.site import Site, read_site
 from provision.profile.stack import Stack, read_stack
 
@@ -298,9 +299,16 @@ def without_horovod(request: Request, program: str) -> Request:
     )
 
 
-def place(*, writable: bool = True, free_bytes: int = 10**12, free_inodes: int | None = 10**7) -> Place:
+def place(*, writable: bool = True, free_bytes: int = 10**12, free_inodes: int | None = 10**7) -> Folder:
     """The file system of the root, with room unless set otherwise."""
-    return Place(path="/site/root", writable=writable, free_bytes=free_bytes, free_inodes=free_inodes)
+    return Folder(
+        path="/site/root",
+        is_folder=True,
+        writable=writable,
+        runs=True,
+        free_bytes=free_bytes,
+        free_files=free_inodes,
+    )
 
 
 def facts_of(site: Site, **changes: object) -> Facts:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from provision.errors import Fault
+from provision.model.surroundings import Folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,16 +101,6 @@ class SpackFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """The file system of the root: whether we can write there, free bytes, and free inodes (None: it does not count them)."""
-
-    path: str
-    writable: bool
-    free_bytes: int
-    free_inodes: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What the probes found on this machine. A part is None if it was not found; then a fault gives the reason."""
 
@@ -123,7 +114,8 @@ class Facts:
     tool_python: str
     uv: str | None
     cores: int
-    place: Place
+    place: Folder
+    """The root: what is known of it is that of the nearest folder that exists."""
     gpu: GpuFacts | None = None
     """None on CPU archs too."""
     spack: SpackFacts | None = None

@@ -8,12 +8,13 @@ from provision.errors import ConfigError, Fault, one_fault
 from provision.knowledge.cuda import gpu_obstacle, same_major
 from provision.knowledge.frameworks import FRAMEWORKS, TITLES, clash_of
 from provision.knowledge.targets import family_of, is_foreign, missing_features
-from provision.model.facts import Facts, Place
+from provision.model.facts import Facts
 from provision.model.lock import Pin
 from provision.model.plan import Plan
 from provision.model.quoting import quote_sh
 from provision.model.request import Request
 from provision.model.space import USUAL, Space, size_text, usual_space
+from provision.model.surroundings import Folder
 from provision.profile.site import Site
 
 # Of the space of a whole build, if the packages are installed.
@@ -236,7 +237,7 @@ def network_faults(request: Request, plan: Plan) -> tuple[Fault, ...]:
     )
 
 
-def place_faults(place: Place, needed: Space = USUAL["tensorflow"], *, installed: bool = False) -> tuple[Fault, ...]:
+def place_faults(place: Folder, needed: Space = USUAL["tensorflow"], *, installed: bool = False) -> tuple[Fault, ...]:
     """Why the file system of the root cannot hold an environment that needs so much space, if it cannot."""
     elsewhere = "`export PROVISION_ROOT=…` to another file system"
     if not place.writable:
@@ -246,8 +247,8 @@ def place_faults(place: Place, needed: Space = USUAL["tensorflow"], *, installed
     lacking = []
     if place.free_bytes < needed.size:
         lacking.append(("-h", size_text(place.free_bytes), size_text(needed.size)))
-    if place.free_inodes is not None and place.free_inodes < needed.files:
-        lacking.append(("-i", f"{place.free_inodes:,} inodes", f"{needed.files:,}"))
+    if place.free_files is not None and place.free_files < needed.files:
+        lacking.append(("-i", f"{place.free_files:,} inodes", f"{needed.files:,}"))
     return tuple(
         Fault(
             "no-space",

@@ -16,8 +16,9 @@ from provision.horovod.flags import gpu_environ
 from provision.horovod.kits import c_wrapper
 from provision.horovod.wheel import site_environ
 from provision.knowledge.targets import family_of, flags_for
-from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts, Place
+from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts
 from provision.model.request import Request
+from provision.model.surroundings import Folder
 
 UNKNOWN_PREFIX = "/PREFIX-OF-"
 # What Spack's grammar reads as a version (`spec_parser.py`, VERSION), and the paths of a folder that is not the root.
@@ -195,7 +196,7 @@ def externals_of_profile(request: Request) -> tuple[External, ...]:
         tool_python="",
         uv=None,
         cores=0,
-        place=Place(path="", writable=True, free_bytes=0, free_inodes=None),
+        place=Folder(path="", is_folder=True, writable=True, runs=True, free_bytes=0),
         gpu=GpuFacts(
             cuda_home=prefix["cuda"],
             cuda_version=version["cuda"],

@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from provision.errors import StoreError
@@ -23,13 +23,13 @@ from provision.machine.root.caches import Downloads, Wheels
 from provision.machine.root.generations import Generations
 from provision.machine.sharing.locks import HeldLock, Waiting, held
 from provision.machine.sharing.shared_root import LEFT, SharedRoot
-from provision.model.facts import Place
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.proof_result import ProofResult
 from provision.model.quoting import bash
 from provision.model.receipt import Receipt
 from provision.model.record import Record
 from provision.model.sharing import Sharing
+from provision.model.surroundings import Folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +71,9 @@ class Store:
 
     # Reading
 
-    def place(self) -> Place:
+    def place(self) -> Folder:
         """Whether the root is writable, and the free space of its file system; the root need not exist."""
-        here = look_into(nearest_existing(self.root), try_program=False)
-        return Place(
-            path=str(self.root), writable=here.writable, free_bytes=here.free_bytes, free_inodes=here.free_files
-        )
+        return replace(look_into(nearest_existing(self.root), try_program=False), path=str(self.root))
 
     def environments(self, module: str | None = None) -> list[EnvironmentId]:
         """Every environment that has a prefix, finished or not; with `module` (`tensorflow/2.15.1`) only those of this one."""

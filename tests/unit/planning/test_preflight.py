@@ -11,8 +11,9 @@ from golden_files import Words, cray_site, facts_of, local_site, place, request_
 from provision.errors import Fault, PlanError
 from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
-from provision.model.facts import Cpu, Existing, Place, SpackFacts
+from provision.model.facts import Cpu, Existing, SpackFacts
 from provision.model.space import USUAL, space_of_earlier, space_of_wheels
+from provision.model.surroundings import Folder
 from provision.planning.planner import make_plan
 from provision.planning.preflight import (
     blockers,
@@ -65,7 +66,7 @@ def test_a_login_node_is_sent_to_a_job(words: Words) -> None:
         (place(writable=False, free_bytes=0, free_inodes=0), "cannot be written"),
     ],
 )
-def test_a_root_without_space_is_refused(changed: Place, expected: str) -> None:
+def test_a_root_without_space_is_refused(changed: Folder, expected: str) -> None:
     (fault,) = place_faults(changed)
     assert expected in fault.message
     assert fault.hint
