@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -15,13 +16,14 @@ SPECS = "v3/manifests/spec"
 BUILDS_ONLY = "py-pip"
 
 
-def judge_lock(lock: Mapping[str, Any], expected: CheckSpackLock, exists: Callable[[str], bool]) -> tuple[Fault, ...]:
-    """What is wrong with a lock; `exists` answers whether there is something at a path.
+def judge_lock(text: str, expected: CheckSpackLock, exists: Callable[[str], bool]) -> tuple[Fault, ...]:
+    """What is wrong with the text of a lock; `exists` answers whether there is something at a path.
 
     Raises:
         ConfigError: it is not a lock of Spack.
     """
     try:
+        lock = json.loads(text)
         roots = [str(root["spec"]) for root in lock["roots"]]
         nodes = {str(node["name"]): node for node in lock["concrete_specs"].values()}
         files = {
@@ -29,9 +31,9 @@ def judge_lock(lock: Mapping[str, Any], expected: CheckSpackLock, exists: Callab
             for key, node in lock["concrete_specs"].items()
         }
         targets = {name: _target(node) for name, node in nodes.items()}
-    except (KeyError, TypeError, AttributeError) as error:
+    except (ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         raise ConfigError(
-            f"`{expected.path}` is not a lock of Spack", evidence=[repr(error)], hint="build again"
+            f"`{expected.path}` is not a lock of Spack", evidence=[repr(error)], hint="build again", kind="invalid-file"
         ) from error
     found = [
         Fault(

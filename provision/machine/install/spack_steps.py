@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from provision.backends.spack.lock_checks import judge_lock
-from provision.errors import ConfigError, ProvisionError, raise_faults
+from provision.errors import ProvisionError, raise_faults
 from provision.knowledge.index_settings import is_index_setting
 from provision.launch.launchers import launch_argv, select_rank_environ
-from provision.machine.files.disk import json_object, read_given, write
+from provision.machine.files.disk import read_given, write
 from provision.machine.install.read_objects import linked_mpi
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.installer_environ import installer_environ
@@ -77,15 +77,9 @@ def check_lock(expected: CheckSpackLock) -> None:
         ConfigError: it is missing or damaged.
         ProvisionError: it has faults; the error lists them.
     """
-    text = read_given(expected.path, "lock")
-    try:
-        lock = json_object(text.encode())
-    except ValueError as error:
-        raise ConfigError(
-            f"`{expected.path}` is not a lock of Spack", evidence=[str(error)], hint="build again", kind="invalid-file"
-        ) from error
     # Judged again before an install: spack.yaml may have been edited, or solved again, since then.
-    raise_faults(judge_lock(lock, expected, lambda path: Path(path).exists()), ProvisionError, "inspection")
+    faults = judge_lock(read_given(expected.path, "lock"), expected, lambda path: Path(path).exists())
+    raise_faults(faults, ProvisionError, "inspection")
 
 
 def try_mpi(mpi: TryMpi, environ: Mapping[str, str], log: Path) -> None:

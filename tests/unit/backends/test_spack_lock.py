@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import json
 from typing import Any
 
 import pytest
@@ -42,7 +43,7 @@ LOCK: dict[str, Any] = {
 
 def messages(lock: dict[str, Any], exists: bool = True) -> list[str]:
     """What the judge says."""
-    return [fault.message for fault in judge_lock(lock, EXPECTED, lambda _: exists)]
+    return [fault.message for fault in judge_lock(json.dumps(lock), EXPECTED, lambda _: exists)]
 
 
 def changed(spec: str, **values: object) -> dict[str, Any]:
@@ -100,9 +101,9 @@ def test_a_package_that_a_build_cache_lacks_is_named_before_anything_is_installe
         "/usr",
         "/site/mpich",
     }
-    (fault,) = judge_lock(LOCK, cached, there.__contains__)
+    (fault,) = judge_lock(json.dumps(LOCK), cached, there.__contains__)
     assert "`py-horovod`" in fault.message
     assert fault.evidence[:2] == ("searched: /given", "searched: /own")
     words("spack", f"{fault.message}\n{fault.hint}")
     there.add("/own/v3/manifests/spec/py-horovod/py-horovod-1-h3.spec.manifest.json")
-    assert judge_lock(LOCK, cached, there.__contains__) == ()
+    assert judge_lock(json.dumps(LOCK), cached, there.__contains__) == ()
