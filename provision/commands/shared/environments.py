@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 
 from provision.errors import ConfigError
 from provision.machine.configuration import shipped
-from provision.machine.probes.processor import cpu
+from provision.machine.probes.look_around import cpu
 from provision.machine.programs.shell import absolute, environ, expand_home
 from provision.machine.root.store import Store
 from provision.machine.terminal.console import say

@@ -58,11 +58,7 @@ def disk_error(error: OSError, path: object) -> StoreError:
 
 @contextlib.contextmanager
 def disk_errors(path: object) -> Iterator[None]:
-    """An error of the file system in this context becomes a `StoreError`; `path` is for one that names no file.
-
-    Raises:
-        StoreError: as above.
-    """
+    """An error of the file system in this context becomes a `StoreError`; `path` is for one that names no file."""
     try:
         yield
     except OSError as error:
@@ -126,11 +122,7 @@ def write(path: Path, text: str, *, executable: bool = False, private: bool = Fa
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Write a JSON object as `write` does, in the form of all records.
-
-    Raises:
-        StoreError: as of `write`.
-    """
+    """Write a JSON object as `write` does, in the form of all records."""
     write(path, json.dumps(value, indent=1) + "\n")
 
 

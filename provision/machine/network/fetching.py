@@ -14,7 +14,7 @@ from provision.knowledge.targets import family_of
 from provision.launch.modules import clean_environ
 from provision.machine.network.ask_index import hidden_answers
 from provision.machine.network.data_files import download, mnist, mnist_places
-from provision.machine.probes.processor import cpu_family
+from provision.machine.probes.look_around import cpu_family
 from provision.machine.programs.failed_program import failed_program
 from provision.machine.programs.installer_environ import installer_environ
 from provision.machine.programs.run import stream

@@ -1,4 +1,4 @@
-"""Look at the surroundings of a build: folders, limits, the shell's variables, the driver, what other users cannot read.
+"""Look at the surroundings of a build: processor, folders, limits, variables, the driver, what other users cannot read.
 
 A program is tried in TMPDIR.
 """
@@ -23,7 +23,7 @@ from provision.machine.files.trusted_files import read_regular
 from provision.machine.probes.installed_packages import installed_in
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import umask_of_shell
-from provision.model.facts import Facts
+from provision.model.facts import Cpu, Facts
 from provision.model.surroundings import Folder, Surroundings
 from provision.profile.patterns import show_controls
 
@@ -123,6 +123,21 @@ def glibc_version() -> str | None:
         name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
         return version if name == "glibc" else None
     return None
+
+
+def cpu() -> Cpu:
+    """This machine's processor, detected by archspec."""
+    import archspec.cpu
+    from archspec.cpu.detect import detected_info
+
+    return Cpu(target=archspec.cpu.host().name, features=frozenset(detected_info().features))
+
+
+def cpu_family() -> str:
+    """The family of this machine's processor, which `uname -m` prints: `x86_64`, `aarch64`."""
+    import archspec.cpu
+
+    return str(archspec.cpu.host().family.name)
 
 
 def nearest_existing(path: Path) -> Path:

@@ -10,9 +10,8 @@ from provision.errors import CommandError
 from provision.knowledge.targets import family_of
 from provision.knowledge.versions import release
 from provision.machine.probes.loaded_modules import available_modules
-from provision.machine.probes.look_around import glibc_version
+from provision.machine.probes.look_around import cpu_family, glibc_version
 from provision.machine.probes.probe import Probes, interpreter_at, interpreter_of
-from provision.machine.probes.processor import cpu_family
 from provision.planning.solver import Offer
 from provision.profile.arch import Arch
 from provision.profile.site import Site

@@ -7,7 +7,7 @@ import shlex
 from pathlib import Path
 
 from provision.errors import StoreError
-from provision.machine.probes.processor import cpu
+from provision.machine.probes.look_around import cpu
 from provision.machine.root.sealing import read_description
 from provision.machine.root.store import Store
 from provision.model.estimate import backend_of

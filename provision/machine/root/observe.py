@@ -14,9 +14,8 @@ from pathlib import Path
 
 from provision.errors import StoreError
 from provision.launch.modules import resolve_loaded
-from provision.machine.probes.look_around import closed_python
+from provision.machine.probes.look_around import closed_python, cpu
 from provision.machine.probes.probe import Probes
-from provision.machine.probes.processor import cpu
 from provision.machine.root.checking import glance, read_head
 from provision.machine.root.spack import find_spack, seconds_before
 from provision.machine.root.store import Store

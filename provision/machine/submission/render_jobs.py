@@ -13,7 +13,7 @@ from provision.jobs.overlay_job import OverlayJob, OverlayScript, make_overlay_s
 from provision.jobs.user_script import PROXIES, Script
 from provision.knowledge.container_options import VARIABLES
 from provision.launch.rank_threads import OMP
-from provision.machine.probes.processor import cpu_family
+from provision.machine.probes.look_around import cpu_family
 from provision.machine.rendering.render import render
 from provision.model.quoting import printf_format
 from provision.profile.site import Site

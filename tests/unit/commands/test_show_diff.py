@@ -19,7 +19,7 @@ from parts.published import SITE, put_proved, put_unproved
 from parts.records import DESCRIPTION, put_published, store_here
 from provision.commands.shared.parsers import parse
 from provision.commands.shared.target import Target, read_target
-from provision.machine.probes.processor import cpu
+from provision.machine.probes.look_around import cpu
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId
 

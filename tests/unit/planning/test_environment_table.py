@@ -10,7 +10,7 @@ import pytest
 from golden_files import Words
 from parts.cli import call, envelope
 from parts.records import ENVIRONMENT, PROOF, make_record, put_published, store_here
-from provision.machine.probes.processor import cpu
+from provision.machine.probes.look_around import cpu
 from provision.model.overview import Entry
 from provision.planning.environment_table import select, table
 
