@@ -3,7 +3,7 @@
 The planner knows no backend by name. A stack's key `backend` names one, and `backend_for` returns the function `draft` of
 `backends/<name>/draft.py`. `venv` makes virtual environments, and `spack` makes Spack environments. A backend must provide:
 
-- its name in `profile.stack.BACKENDS` and in `MODULES` below; a test holds that the two lists agree;
+- its name in `profile.stack.BACKENDS`; a test holds that each has a folder here;
 - `draft`: what it would build from a request and the facts of a machine. The draft's `identity` has everything that decides
   its part of an environment (locks, patches, versions of its tools): the fingerprint is computed from that, so an environment
   is built again exactly if something in it changes. It also names the compiler, the MPI and Horovod, for `module help`;
@@ -27,16 +27,11 @@ from provision.model.facts import Facts
 from provision.model.request import Request
 from provision.profile.choices import BackendName
 
-# Imported only when a stack names it.
-MODULES: dict[BackendName, str] = {
-    "venv": "provision.backends.venv.draft",
-    "spack": "provision.backends.spack.draft",
-}
-
 
 def backend_for(name: BackendName) -> Callable[[Request, Facts, str], Draft]:
     """The function `draft` of this backend: what it would build for a CPU target on a machine with these facts.
 
     It raises a PlanError if something that the backend needs is missing.
     """
-    return cast("Callable[[Request, Facts, str], Draft]", importlib.import_module(MODULES[name]).draft)
+    module = importlib.import_module(f"provision.backends.{name}.draft")  # only when a stack names it
+    return cast("Callable[[Request, Facts, str], Draft]", module.draft)

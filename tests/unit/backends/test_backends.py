@@ -17,9 +17,8 @@ from provision.profile.stack import Stack, read_stack
 
 def test_every_backend_that_a_stack_may_name_has_a_folder_and_the_other_way_round() -> None:
     folders = {path.parent.name for path in Path(backends.__file__).parent.glob("*/__init__.py")}
-    assert set(BACKENDS) == set(get_args(BackendName)) == set(backends.MODULES) == folders
+    assert set(BACKENDS) == set(get_args(BackendName)) == folders
     for name in BACKENDS:
-        assert backends.MODULES[name].startswith(f"provision.backends.{name}.")
         assert callable(backend_for(name))
 
 
