@@ -1,4 +1,4 @@
-"""The processes that a program started, and a signal to all of them. Linux lists processes in `/proc`."""
+"""The processes that a program started, a signal to all of them, and those that use a folder. Linux lists all in `/proc`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Collection
-from pathlib import Path
+from collections.abc import Collection, Sequence
+from pathlib import Path, PurePath
 from typing import NamedTuple
 
 # How long the start of a program is waited for that another one has just called: milliseconds, if its disk answers.
@@ -102,6 +102,41 @@ def marked_processes(name: str, value: str = "") -> set[int]:
         if marked and pid != os.getpid() and is_running(pid):
             found.add(pid)
     return found
+
+
+def processes_below(folders: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """The processes of this machine that have a file below each of these folders open, mapped, or as working folder.
+
+    Only those that we may look at: all of them for root.
+    """
+    found: dict[str, list[str]] = {folder: [] for folder in folders}
+    top = os.path.commonpath(folders) if folders else "/"
+    tops = {top, os.path.realpath(top)}  # the kernel has no links in its paths
+    for pid in _numbers() if folders else ():
+        if pid != os.getpid():
+            lines = _paths_of(Path(f"/proc/{pid}")).split("\n")
+            paths = {top + line.partition(place)[2] for place in tops for line in lines if place in line}
+            for folder in {str(parent) for path in paths for parent in (path, *PurePath(path).parents)} & found.keys():
+                found[folder].append(f"process {pid} of this machine uses it")
+    return {folder: tuple(lines) for folder, lines in found.items()}
+
+
+def _paths_of(process: Path) -> str:
+    """The paths that a process uses, in one text."""
+    parts = []
+    for link in ("exe", "cwd"):
+        with contextlib.suppress(OSError):
+            parts.append(str((process / link).readlink()))
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        parts.append((process / "maps").read_text())
+    with contextlib.suppress(OSError):
+        for opened in (process / "fd").iterdir():
+            with contextlib.suppress(OSError):
+                parts.append(str(opened.readlink()))
+    with contextlib.suppress(OSError):
+        # A virtual environment's python is a link: only the first word of the command names the environment.
+        parts.append((process / "cmdline").read_bytes().split(b"\0")[0].decode(errors="replace"))
+    return "\n".join(parts)
 
 
 def _numbers() -> list[int]:

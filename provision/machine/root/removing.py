@@ -16,7 +16,7 @@ from pathlib import Path
 from provision.errors import NewerError, StoreError
 from provision.machine.files.disk import JSON, json_object, record_error, write
 from provision.machine.files.who_may_write import user_name
-from provision.machine.probes.in_use import processes_below
+from provision.machine.programs.process_tree import processes_below
 from provision.machine.root.spack import uninstall, unused_packages
 from provision.machine.root.store import Store
 from provision.machine.sharing.claims import describe_holder
