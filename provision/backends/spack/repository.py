@@ -177,7 +177,10 @@ def repository_files(environments: Sequence[Sources]) -> dict[str, str]:
     packages |= {"py-horovod": _horovod(horovods)} if horovods else {}
     with_wrapper = sorted({pin.name for sources in compiled for pin in sources.compiled})
     packages |= {f"py-{name}": _with_wrapper(name, compiled) for name in with_wrapper}
-    packages |= {name: _external(name) for name in recipes.NEVER_BUILT}
+    # A package that is never built: it only says what Spack must know of an external.
+    packages |= {
+        name: recipes.EXTERNAL.format(name=_class_of(name), extra=extra) for name, extra in recipes.NEVER_BUILT.items()
+    }
     return {
         "repo.yaml": f"{HEAD}repo:\n  namespace: {NAMESPACE}\n  api: v2.0\n",
         **{f"sources/{_file(sources.lock)}": _downloads(sources) for sources in environments},
@@ -290,8 +293,3 @@ def _patch(patch: Patch, compiled: Sequence[Sources]) -> str:
 def _class_of(name: str) -> str:
     """Spack's name of a package's class."""
     return "".join(word.capitalize() for word in name.split("-"))
-
-
-def _external(name: str) -> str:
-    """A package that is never built: it only says what Spack must know of an external."""
-    return recipes.EXTERNAL.format(name=_class_of(name), extra=recipes.NEVER_BUILT[name])
