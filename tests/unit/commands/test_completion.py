@@ -17,16 +17,12 @@ import pytest
 from parts.cli import call
 from parts.loops import for_each
 from provision.commands import VERBS
-from provision.commands.completion import bash, fish, zsh
-from provision.commands.completion.cases import leaves
-from provision.commands.options import COMMANDS as BY_VERB
+from provision.commands.completion import LEAVES, WRITERS
 from provision.commands.shared.names import names_of
 from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
 
 Captured = pytest.CaptureFixture[str]
-COMMANDS = tuple(BY_VERB.values())
-SCRIPTS = {"bash": bash.write_script, "zsh": zsh.write_script, "fish": fish.write_script}
 VERB_NAMES = {verb for verb, _ in VERBS}
 ENVIRONMENT = "native/tensorflow/2.21.0-0123456789"
 # What is typed before Tab, some of what is offered, and some of what is not.
@@ -63,8 +59,8 @@ def tool(tmp_path: Path) -> Path:
         f'PYTHONPATH={here} exec {sys.executable} -m provision "$@"\n'
     )
     (folder / "provision").chmod(0o755)
-    for shell, write in SCRIPTS.items():
-        (folder / shell).write_text(write(COMMANDS))
+    for shell, write in WRITERS.items():
+        (folder / shell).write_text(write())
     return folder
 
 
@@ -170,11 +166,11 @@ def test_shellcheck_finds_no_fault_in_the_script_of_bash(tool: Path) -> None:
     subprocess.run([*argv, "-s", "bash", str(tool / "bash")], check=True)
 
 
-@pytest.mark.parametrize("shell", SCRIPTS)
+@pytest.mark.parametrize("shell", WRITERS)
 def test_the_verb_prints_the_script_with_every_option(shell: str, capsys: Captured) -> None:
     assert call("completion", shell) == 0
     out = capsys.readouterr().out
-    for leaf in leaves(COMMANDS):
+    for leaf in LEAVES:
         assert leaf.words[-1] in out
         for option in leaf.options:
             assert all(name.lstrip("-") in out for name in option.names)
