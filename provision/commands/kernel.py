@@ -4,40 +4,26 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from provision.commands.shared.beneath import (
-    arch_of_modules,
-    beneath_modules,
-    beneath_of,
-    make_on_modules,
-    site_for_venv,
+    Ground,
+    ground_of_environment,
+    ground_of_modules,
+    ground_of_venv,
 )
-from provision.commands.shared.environments import find_environment, read_store, site_and_store
+from provision.commands.shared.environments import find_environment, site_and_store
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import command_line
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError
-from provision.jobs.environment_script import EnvironmentScript, in_container, in_environment, on_modules
+from provision.jobs.environment_script import EnvironmentScript, in_container
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import exists
-from provision.machine.install import kernels, make_own_venv
-from provision.machine.install.kernels import (
-    installed_kernels,
-    kernels_folder,
-    refuse_kernel_folder,
-    remove_kernel,
-    write_kernel,
-)
-from provision.machine.install.make_own_venv import read_venv
-from provision.machine.probes.provided import provided_python
+from provision.machine.install import kernels
 from provision.machine.programs.shell import absolute, environ, expand_variables
 from provision.machine.submission.render_jobs import render_environment_script
 from provision.model.kernel import Kernel, kernel_json, kernel_name, refuse_kernel_name
-from provision.model.layout import EnvironmentId
-from provision.model.own_venv import Beneath
-from provision.profile.site import Site
 from provision.wording import columns
 
 CONTAINER, MODULES = "container", "modules"
@@ -69,7 +55,16 @@ def run_install(args: argparse.Namespace) -> Outcome:
     refuse_unused(args, "only `container` has images and overlays", "--image", "--overlay")
     if exists(f"{absolute(args.where)}/pyvenv.cfg"):
         return install_for_venv(absolute(args.where), wish)
-    return _for_modules(args, wish) if args.where == MODULES else _for_environment(args, wish)
+    if args.where == MODULES:
+        site = shipped.load_site(args.site)
+        ground = ground_of_modules(args, site, MODULES)
+        assert ground is not None, "a site without such modules was refused"
+        modules = ground.beneath.modules
+        return _install_on(wish, ground, modules[0] if len(modules) == 1 else f"{site.name}-modules")
+    site, store = site_and_store(args)
+    env = find_environment(store, args.where, args.arch, site=site)
+    ground = ground_of_environment(args, site, store, env, retry="provision kernel install %s")
+    return _install_on(wish, ground, ground.beneath.module)
 
 
 def install_for_venv(folder: str, wish: KernelWish) -> Outcome:
@@ -79,79 +74,29 @@ def install_for_venv(folder: str, wish: KernelWish) -> Outcome:
         ConfigError: it is another venv, or the kernel exists.
         CommandError: pip cannot install `ipykernel`.
     """
-    beneath = read_venv(Path(folder))
-    site = dataclasses.replace(shipped.load_site(beneath.site), root=beneath.root)
-    made = _kernel(wish, site, beneath, Path(folder).name, venv=folder)
-    if not wish.dry_run:
-        variables = _variables(site, beneath)
-        if not kernels.has_ipykernel(f"{folder}/bin/python", variables):
-            kernels.install_ipykernel(Path(folder), variables, site.network.where_to_download)
-    return _written(
-        wish, made, _script(site, beneath, folder), f"`{folder}/bin/pip install PACKAGE` adds packages to it"
-    )
+    ground = ground_of_venv(Path(folder))
+    made = _kernel_on(wish, ground, Path(folder).name, venv=folder)
+    if not wish.dry_run and not kernels.has_ipykernel(f"{folder}/bin/python", ground.environ):
+        kernels.install_ipykernel(Path(folder), ground.environ, ground.site.network.where_to_download)
+    return _written(wish, made, ground.script(folder), f"`{folder}/bin/pip install PACKAGE` adds packages to it")
 
 
-def _variables(site: Site, beneath: Beneath) -> Mapping[str, str]:
-    """The variables with which the Python of a venv starts: with the modules on which it was made."""
-    if beneath.environment is not None:
-        return environ()
-    return provided_python(site, dataclasses.replace(site.arch(beneath.arch), provided=beneath.modules)).environ
-
-
-def _for_environment(args: argparse.Namespace, wish: KernelWish) -> Outcome:
-    """A kernel for a published environment."""
-    site, store = site_and_store(args)
-    env = find_environment(store, args.where, args.arch, site=site)
-    beneath = beneath_of(site, store, env, args.site, retry="provision kernel install %s")
-
-    def make(venv: Path) -> None:
-        make_own_venv.create(venv, beneath, environ())
-
-    return _on(wish, site, beneath, beneath.module, f"{beneath.prefix}/bin/python", environ(), make)
-
-
-def _for_modules(args: argparse.Namespace, wish: KernelWish) -> Outcome:
-    """A kernel for the site's own modules.
-
-    Raises:
-        ConfigError: the site has no such modules, or several archs have.
-    """
-    site = shipped.load_site(args.site)
-    arch = arch_of_modules(site, MODULES, args.arch)
-    assert arch is not None, "a site without such modules was refused"
-    beneath, python = beneath_modules(site, arch, site_for_venv(args.site, site))
-    name = arch.provided[-1] if len(arch.provided) == 1 else f"{site.name}-modules"
-
-    def make(venv: Path) -> None:
-        make_on_modules(str(venv), beneath, python)
-
-    return _on(wish, site, beneath, name, python.executable, python.environ, make)
-
-
-def _on(
-    wish: KernelWish,
-    site: Site,
-    beneath: Beneath,
-    name: str,
-    python: str,
-    variables: Mapping[str, str],
-    make: Callable[[Path], None],
-) -> Outcome:
-    """A kernel on what has this Python. If that has no `ipykernel`, `make` makes a venv of the kernel on top of it for that."""
-    made = _kernel(wish, site, beneath, name)
-    if kernels.has_ipykernel(python, variables):
-        what = "the environment itself has" if beneath.environment else "the modules themselves have"
-        return _written(wish, made, _script(site, beneath, None), f"{what} `ipykernel`")
+def _install_on(wish: KernelWish, ground: Ground, name: str) -> Outcome:
+    """A kernel on an environment or modules. If they have no `ipykernel`, a venv of the kernel on top of them has it."""
+    made = _kernel_on(wish, ground, name)
+    if kernels.has_ipykernel(ground.python, ground.environ):
+        what = "the modules themselves have" if ground.provided else "the environment itself has"
+        return _written(wish, made, ground.script(None), f"{what} `ipykernel`")
     venv = wish.folder / made.name / "venv"
     if not wish.dry_run:
         try:
-            make(venv)
-            kernels.install_ipykernel(venv, variables, site.network.where_to_download)
+            ground.make_venv(venv)
+            kernels.install_ipykernel(venv, ground.environ, ground.site.network.where_to_download)
         except BaseException:
             kernels.discard(venv.parent)
             raise
     note = f"`ipykernel` is in {venv}; `%pip install PACKAGE` in a notebook adds packages there"
-    return _written(wish, dataclasses.replace(made, venv=str(venv)), _script(site, beneath, str(venv)), note)
+    return _written(wish, dataclasses.replace(made, venv=str(venv)), ground.script(str(venv)), note)
 
 
 def _for_container(args: argparse.Namespace, wish: KernelWish) -> Outcome:
@@ -159,14 +104,8 @@ def _for_container(args: argparse.Namespace, wish: KernelWish) -> Outcome:
     site = shipped.load_site(args.site)
     overlays = tuple(path if path.startswith("$") else absolute(path) for path in args.overlay)
     script = in_container(site, image=args.image, overlays=overlays)
-    made = Kernel(
-        name=wish.name or kernel_name(f"{site.name}-container"),
-        display_name=wish.display_name or f"TensorFlow in a container ({site.name})",
-        environment=script.image or "",
-        site=site.typed,
-    )
-    refuse_kernel_name(made.name)
-    refuse_kernel_folder(wish.folder, made.name)
+    title = f"TensorFlow in a container ({site.name})"
+    made = _kernel(wish, f"{site.name}-container", title, environment=script.image or "", site=site.typed)
     shifter = script.container is not None and script.container.command == "shifter"
     files = (*([] if shifter else [made.environment]), *script.overlays)
     missing = [path for path in files if not exists(expand_variables(path))]
@@ -181,40 +120,30 @@ def _for_container(args: argparse.Namespace, wish: KernelWish) -> Outcome:
     )
 
 
-def _kernel(wish: KernelWish, site: Site, beneath: Beneath, default: str, *, venv: str | None = None) -> Kernel:
-    """The kernel for a published environment, or for a venv on one.
+def _kernel_on(wish: KernelWish, ground: Ground, default: str, *, venv: str | None = None) -> Kernel:
+    """The kernel on an environment or modules, or for a venv on them; by default, its names are made from this text."""
+    beneath = ground.beneath
+    arch = beneath.environment.split("/")[0] if beneath.environment else beneath.arch
+    title = f"{default} ({ground.site.name}, {arch})"
+    return _kernel(wish, default, title, environment=beneath.title, site=beneath.site, venv=venv)
+
+
+def _kernel(wish: KernelWish, name: str, title: str, *, environment: str, site: str, venv: str | None = None) -> Kernel:
+    """The kernel, with these names if none were typed.
 
     Raises:
         ConfigError: the name is not valid, or is taken.
     """
-    arch = beneath.environment.split("/")[0] if beneath.environment else beneath.arch
     made = Kernel(
-        name=kernel_name(default) if wish.name is None else wish.name,
-        display_name=wish.display_name or f"{default} ({site.name}, {arch})",
-        environment=beneath.title,
-        site=beneath.site,
+        name=kernel_name(name) if wish.name is None else wish.name,
+        display_name=wish.display_name or title,
+        environment=environment,
+        site=site,
         venv=venv,
     )
     refuse_kernel_name(made.name)
-    refuse_kernel_folder(wish.folder, made.name)
+    kernels.refuse_kernel_folder(wish.folder, made.name)
     return made
-
-
-def _script(site: Site, beneath: Beneath, venv: str | None) -> EnvironmentScript:
-    """The script for a published environment, or for a venv on one."""
-    if beneath.environment is None:
-        return on_modules(site, site.arch(beneath.arch), modules=beneath.modules, venv=venv)
-    env = EnvironmentId.parse(beneath.environment)
-    layout = read_store(site).layout
-    return in_environment(
-        site,
-        environment=beneath.environment,
-        module=beneath.module,
-        modulepath=f"{layout.modules(env.arch)}/{site.modules.module_kind}",
-        activate=f"{layout.records_folder(env)}/activate.sh",
-        prefix=beneath.prefix,
-        venv=venv,
-    )
 
 
 def _written(wish: KernelWish, made: Kernel, script: EnvironmentScript, note: str) -> Outcome:
@@ -234,28 +163,28 @@ def _written(wish: KernelWish, made: Kernel, script: EnvironmentScript, note: st
         files = {path / "kernel.json": kernel_json(made, str(path / "python")), path / "python": text}
         lines = [f"{name}:\n{content}" for name, content in files.items()]
         return Outcome(text="\n".join((*lines, "nothing was written")), result=result)
-    write_kernel(wish.folder, made, text)
+    kernels.write_kernel(wish.folder, made, text)
     shown = f"Jupyter shows it as `{made.display_name}`; reload its page"
     return Outcome(text=f"installed {path}\n{note}\n\n{shown}", result=result)
 
 
 def kernels_of(args: argparse.Namespace) -> Path:
     """The folder of kernels that the options name."""
-    return kernels_folder(absolute(args.prefix) if args.prefix else None, environ())
+    return kernels.kernels_folder(absolute(args.prefix) if args.prefix else None, environ())
 
 
 def run_list(args: argparse.Namespace) -> Outcome:
     """List them."""
     folder = kernels_of(args)
-    kernels = installed_kernels(folder)
-    lines = columns([(kernel.name, f"{kernel.environment}  ({kernel.display_name})") for kernel in kernels])
+    there = kernels.installed_kernels(folder)
+    lines = columns([(kernel.name, f"{kernel.environment}  ({kernel.display_name})") for kernel in there])
     return Outcome(
         text="\n".join(lines or [f"no kernel of `provision kernel install` in {folder}"]),
         result={
             "folder": str(folder),
             "kernels": [
                 {"name": one.name, "display_name": one.display_name, "environment": one.environment, "venv": one.venv}
-                for one in kernels
+                for one in there
             ],
         },
     )
@@ -265,7 +194,7 @@ def run_remove(args: argparse.Namespace) -> Outcome:
     """Remove it. A venv that the user made stays."""
     refuse_kernel_name(args.kernel)
     folder = kernels_of(args)
-    kernel = remove_kernel(folder, args.kernel)
+    kernel = kernels.remove_kernel(folder, args.kernel)
     kept = kernel.venv if kernel.venv and not kernel.venv.startswith(f"{folder / kernel.name}/") else None
     text = f"removed {folder / kernel.name}" + (f"; {kept} stays" if kept else "")
     return Outcome(text=text, result={"name": kernel.name, "folder": str(folder / kernel.name), "kept": kept})

@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 import re
 
+from provision.commands.shared.beneath import script_in
 from provision.commands.shared.environments import find_environment, read_store
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.parsers import command_line
 from provision.errors import CommandError, ConfigError
-from provision.jobs.environment_script import EnvironmentScript, in_environment, on_modules
+from provision.jobs.environment_script import EnvironmentScript, on_modules
 from provision.launch.available_modules import without_horovod
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import folders_named, is_file, is_folder
@@ -119,15 +120,7 @@ def _program(args: argparse.Namespace, site: Site, store: Store) -> tuple[str, s
         record = store.record(env)
         if record is None or not is_file(f"{record.prefix}/bin/tensorboard"):
             return None
-        return in_environment(
-            site,
-            environment=str(env),
-            module=record.module,
-            modulepath=f"{store.layout.modules(env.arch)}/{site.modules.module_kind}",
-            activate=f"{store.layout.records_folder(env)}/activate.sh",
-            prefix=record.prefix,
-            venv=None,
-        )
+        return script_in(site, store, env, record.module, record.prefix)
 
     published = sorted(store.pointers().values(), reverse=True)
     loaded = environ().get("PROVISION_ENVIRONMENT")

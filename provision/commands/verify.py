@@ -11,6 +11,7 @@ import functools
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
+from provision.commands.shared.beneath import check_venv
 from provision.commands.shared.environments import (
     arch_below,
     describe_arch,
@@ -22,7 +23,6 @@ from provision.commands.shared.environments import (
 from provision.commands.shared.hints import complete_result, complete_with
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.typos import refuse_other_than_one, refuse_unused
-from provision.commands.venv.check import check_venv
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError, StoreError
 from provision.knowledge.advisories import open_advisories
 from provision.machine.configuration import shipped

@@ -120,12 +120,14 @@ COMMANDS = (
         option("--kernel", "also install `ipykernel` and a kernel, so that Jupyter starts notebooks in it"),
         SITE,
         ARCH_OF_MODULE,
+        run="venv:run_create",
         examples=("venv create ~/venvs/mine --on tensorflow/2.15.1",),
     ),
     subverb(
         "venv check",
         "check one: is the environment under it the same, does a package hide one of the stack",
         option("DIR", "a virtual environment that `provision venv create` made", to="folder"),
+        run="venv:run_check",
         examples=("venv check ~/venvs/mine",),
     ),
     subverb(

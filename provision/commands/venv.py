@@ -1,4 +1,4 @@
-"""`provision venv create DIR --on ENVIRONMENT|MODULE`: a virtual environment on an environment or on the site's modules."""
+"""`provision venv`: makes a user's own virtual environment on an environment or on the site's modules, and checks one."""
 
 from __future__ import annotations
 
@@ -6,19 +6,12 @@ import argparse
 from pathlib import Path
 
 from provision.commands.kernel import KernelWish, install_for_venv
-from provision.commands.shared.beneath import (
-    arch_of_modules,
-    beneath_modules,
-    beneath_of,
-    make_on_modules,
-    site_for_venv,
-)
+from provision.commands.shared.beneath import check_venv, ground_of_environment, ground_of_modules
 from provision.commands.shared.environments import find_environment, read_store, set_by_module
 from provision.commands.shared.outcome import Outcome
-from provision.errors import CommandError, ConfigError
+from provision.errors import EXIT_FAILED, EXIT_OK, CommandError, ConfigError
 from provision.jobs.script import provided_lines
 from provision.machine.configuration import shipped
-from provision.machine.install import make_own_venv
 from provision.machine.install.kernels import kernels_folder
 from provision.machine.programs.shell import absolute, environ
 from provision.machine.root.image_only import described_images, is_image_only, start_in_image
@@ -27,16 +20,17 @@ from provision.model.own_venv import refuse_folder
 from provision.model.quoting import bash
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run_create(args: argparse.Namespace) -> Outcome:
     """Make it."""
     folder = absolute(args.folder)
     refuse_folder(folder)
     site = shipped.load_site(args.site)
-    arch = arch_of_modules(site, args.on, args.arch)
-    if arch is not None:
-        beneath, python = beneath_modules(site, arch, site_for_venv(args.site, site))
+    ground = ground_of_modules(args, site, args.on)
+    if ground is not None:
+        beneath = ground.beneath
+        arch = site.arch(beneath.arch)
         on, load = f"the modules {beneath.module}", provided_lines(site, arch)
-        packages = make_on_modules(folder, beneath, python)
+        packages = ground.make_venv(Path(folder))
         job = bash("provision job KIND --venv %s --arch %s --site %s", folder, arch.name, beneath.site)
     else:
         store = read_store(site)
@@ -51,8 +45,8 @@ def run(args: argparse.Namespace) -> Outcome:
             raise ConfigError(
                 f"the packages of `{env}` are only in its image, which is not mounted here", hint=f"`{again}`"
             )
-        beneath, on = beneath_of(site, store, env, args.site, retry="--on %s"), str(env)
-        packages = make_own_venv.create(Path(folder), beneath, environ())
+        ground, on = ground_of_environment(args, site, store, env, retry="--on %s"), str(env)
+        beneath, packages = ground.beneath, ground.make_venv(Path(folder))
         if described_images(store, env).get("only"):
             start_in_image(Path(folder), prefix)
         by_module = site.modules.name != "none"
@@ -91,3 +85,24 @@ def _install_kernel(folder: str) -> str:
             f"the virtual environment is complete; for Jupyter run `{again}` where pip reaches the package index"
         )
         raise
+
+
+def run_check(args: argparse.Namespace) -> Outcome:
+    """Check; exit 1 if something is wrong."""
+    folder = Path(absolute(args.folder))
+    contents, checks = check_venv(folder)
+    beneath = contents.beneath
+    lines = [f"folder       {folder}", f"environment  {beneath.title}"]
+    lines += [line for check in checks for line in check.to_lines(named=True)]
+    own = ", ".join(f"{name} {version}" for name, version in contents.own.items())
+    lines.append(f"your packages: {own or 'none'}")
+    return Outcome(
+        text="\n".join(lines),
+        result={
+            "folder": str(folder),
+            "environment": beneath.environment,
+            "checks": [check.to_dict() for check in checks],
+            "packages": dict(contents.own),
+        },
+        exit_code=EXIT_OK if all(check.passed for check in checks) else EXIT_FAILED,
+    )

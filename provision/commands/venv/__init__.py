@@ -1,1 +1,0 @@
-"""`provision venv`: a user's own virtual environment on top of a published environment."""
