@@ -26,6 +26,7 @@ COMMANDS = (
         "site check",
         "check a profile, its stacks and its jobs, without its machine",
         A_SITE,
+        run="site.check:run",
         examples=("site check nersc-perlmutter",),
     ),
     subverb(
@@ -49,6 +50,7 @@ COMMANDS = (
             again=True,
             default=list,
         ),
+        run="site.new:run",
         examples=("site new snowy", "site new snowy --from nersc-perlmutter"),
     ),
     verb(

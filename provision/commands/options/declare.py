@@ -160,18 +160,17 @@ def one_of(*options: Option) -> Group:
 
 def verb(name: str, *parts: Option | Group, **more: Any) -> CommandOptions:
     """A verb without sub-verbs; `more` are other fields of `Command`."""
-    return subverb(name, dict(VERBS)[name], *parts, **more)
+    return subverb(name, dict(VERBS)[name], *parts, run=f"{name}:run", **more)
 
 
 def subverb(name: str, purpose: str, *parts: Option | Group, run: str = "", **more: Any) -> CommandOptions:
-    """A sub-verb: `site list`. Without `run`, its function is `run` in the module that is named like the command."""
+    """A sub-verb: `venv create`. Without `run`, its function is `run_create` in the module that is named like the verb."""
     groups: list[Group] = []
     for is_group, some in itertools.groupby(parts, lambda part: isinstance(part, Group)):
         same = tuple(some)
         groups += same if is_group else (Group(options=same),)  # type: ignore[arg-type]
-    return CommandOptions(
-        name=name, purpose=purpose, groups=tuple(groups), run=run or f"{name.replace(' ', '.')}:run", **more
-    )
+    run = run or name.replace(" ", ":run_")
+    return CommandOptions(name=name, purpose=purpose, groups=tuple(groups), run=run, **more)
 
 
 HELP = option("-h, --help", "show this help message and exit")

@@ -146,6 +146,7 @@ COMMANDS = (
         "follow a job to its end",
         option("ID", "the ID of the job, as the scheduler gave it", to="job"),
         SITE,
+        run="job.follow:run",
         examples=("job follow 4711 --site sigma2-saga",),
     ),
     subverb(
@@ -234,6 +235,7 @@ COMMANDS = (
         SITE,
         arch("only what is wrong at every arch that the script may be for"),
         option("--script PROGRAM", "training script (default: those that the job runs)"),
+        run="job.lint:run",
         examples=("job lint job.sh --site sigma2-saga", "job lint train.py"),
     ),
 )

@@ -21,7 +21,7 @@ COMMANDS = (
         ),
         examples=("modules --site sigma2-saga",),
     ),
-    subverb("stack list", "list the stacks", run="stack:run_list", examples=("stack list",)),
+    subverb("stack list", "list the stacks", examples=("stack list",)),
     verb(
         "compat",
         SITE,
@@ -62,7 +62,6 @@ COMMANDS = (
         "write spack.yaml and its packages, or print spack.yaml",
         *SHOWN,
         option("--into DIR", "write the files below this folder instead of printing spack.yaml"),
-        run="spack.environments:run_show",
         examples=("spack show --site nersc-perlmutter --arch cpu",),
     ),
     subverb(
@@ -70,7 +69,6 @@ COMMANDS = (
         "compare a folder of environments with what show writes",
         *SHOWN,
         option("--with DIR", "the folder to compare, which `show` wrote", to="into", required=True),
-        run="spack.environments:run_diff",
         examples=("spack diff --with spack-envs",),
     ),
 )

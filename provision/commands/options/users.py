@@ -91,7 +91,6 @@ COMMANDS = (
         option("PATH", "a folder or a file", to="source"),
         option("--name NAME", "name of the copy at the site (default: the name of PATH)"),
         *place("--to"),
-        run="data.copy:run_push",
         examples=("data push ./images --site sigma2-saga > push.sh",),
     ),
     subverb(
@@ -104,7 +103,6 @@ COMMANDS = (
         option("[DIR]", "where to copy it (default: this folder)", to="folder", default="."),
         option("--name NAME", "name of the copy (default: the name of SOURCE)"),
         *place("--in"),
-        run="data.copy:run_pull",
         examples=("data pull 4711 results --site sigma2-saga > pull.sh",),
     ),
     subverb(
@@ -120,14 +118,12 @@ COMMANDS = (
         option("--kernel", "also install `ipykernel` and a kernel, so that Jupyter starts notebooks in it"),
         SITE,
         ARCH_OF_MODULE,
-        run="venv:run_create",
         examples=("venv create ~/venvs/mine --on tensorflow/2.15.1",),
     ),
     subverb(
         "venv check",
         "check one: is the environment under it the same, does a package hide one of the stack",
         option("DIR", "a virtual environment that `provision venv create` made", to="folder"),
-        run="venv:run_check",
         examples=("venv check ~/venvs/mine",),
     ),
     subverb(
@@ -151,14 +147,12 @@ COMMANDS = (
         option("--dry-run", "print the files, and write nothing"),
         SITE,
         ARCH_OF_MODULE,
-        run="kernel:run_install",
         examples=("kernel install tensorflow/2.15.1",),
     ),
     subverb(
         "kernel list",
         "list those that were installed so",
         KERNELS,
-        run="kernel:run_list",
         examples=("kernel list",),
     ),
     subverb(
@@ -166,7 +160,6 @@ COMMANDS = (
         "remove one",
         option("NAME", "a kernel of `provision kernel list`", to="kernel"),
         KERNELS,
-        run="kernel:run_remove",
         examples=("kernel remove tensorflow-2.15.1",),
     ),
     verb(

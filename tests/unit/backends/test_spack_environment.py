@@ -406,7 +406,7 @@ def test_horovod_for_pytorch_is_refused(words: Words) -> None:
 
 def test_the_shipped_environments_are_those_that_the_tool_writes(monkeypatch: pytest.MonkeyPatch) -> None:
     """`spack-envs/` of every profile and arch that environments are built for; `provision spack show` writes it."""
-    from provision.commands.spack.environments import every_file
+    from provision.commands.spack import every_file
 
     monkeypatch.setenv("EXAMPLE_SITE", "/example")
     folder = REPOSITORY / "spack-envs"

@@ -71,7 +71,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, server: str) -> str:
         "imagenet-weights:ResNet50": (row("resnet50.h5", "net.h5", WEIGHTS, "models"),),
         "imdb": (row("imdb.npz", "mnist.npz", b"other"),),
     }
-    for user in ("provision.commands.data.fetch", "provision.commands.job.check_program"):
+    for user in ("provision.commands.data", "provision.commands.job.check_program"):
         monkeypatch.setattr(f"{user}.read_keras_files", lambda: table)
     return site_file(tmp_path, "sigma2-saga", ('compute = "proxy"', 'compute = "no"'))
 

@@ -237,7 +237,7 @@ def test_data_go_to_the_host_for_copies_if_the_site_has_one(
     site: str, host: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "data").write_text("x")
-    monkeypatch.setattr("provision.commands.data.copy.sees", lambda path: False)
+    monkeypatch.setattr("provision.commands.data.sees", lambda path: False)
     project = () if shipped.load_site(site).files.scratch else ("--project", "p")
     assert cli.main(["data", "push", str(tmp_path / "data"), "--site", site, *project, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["result"]["host"] == host

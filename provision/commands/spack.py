@@ -1,4 +1,4 @@
-"""`provision spack show` and `spack diff`: the environments for plain Spack, as files that a person can read and use.
+"""`provision spack`: sets up the site's Spack; shows the environments for plain Spack, as files for people, and compares them.
 
 The files of one environment are in `<site>/<stack>/<arch>/`: spack.yaml and, beside it, the generated packages. Those of all
 archs of the shipped profiles are in `spack-envs/`, where all environments share one repository of packages.
@@ -19,17 +19,36 @@ from provision.backends.spack.environment_yaml import (
     shown_of_profile,
 )
 from provision.backends.spack.externals import version_in
+from provision.commands.shared.environments import read_store
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, make_target
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError, UsageError
 from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
 from provision.machine.files.disk import is_file, read_given, write
+from provision.machine.network.spack_sources import set_up
+from provision.machine.programs.shell import environ
 from provision.machine.root.spack import module_facts
 from provision.model.request import Request
 from provision.planning.preflight import refuse_runtime
 
 FOLDER = "spack-envs"
+
+
+def run_setup(args: argparse.Namespace) -> Outcome:
+    """Copy, make the Python, and put both into use."""
+    source = args.source or environ().get("SPACK_ROOT")
+    if not source:
+        raise UsageError(
+            "no Spack was named",
+            evidence=["$SPACK_ROOT is not set"],
+            hint="`provision spack setup DIR`, where DIR is a checkout of https://github.com/spack/spack",
+        )
+    store = read_store(shipped.load_site(args.site))
+    setup = set_up(store, source, args.commit, args.cache)
+    lines = [f"Spack {setup.version}, commit {setup.commit}", f"  {setup.root}"]
+    result = {"version": setup.version, "commit": setup.commit, "root": setup.root, "python": setup.python}
+    return Outcome(text="\n".join(lines), result=result)
 
 
 def run_show(args: argparse.Namespace) -> Outcome:

@@ -1,1 +1,0 @@
-"""`provision data`: data sets and results of users' jobs."""

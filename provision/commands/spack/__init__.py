@@ -1,1 +1,0 @@
-"""`provision spack`: set up the site's Spack, and write the environments for plain Spack."""
