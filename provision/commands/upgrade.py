@@ -6,8 +6,8 @@ import argparse
 import contextlib
 import dataclasses
 import shlex
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,6 @@ from provision.machine.terminal.console import say, say_error
 from provision.model.facts import Facts, Interpreter
 from provision.model.layout import EnvironmentId
 from provision.model.plan import Plan
-from provision.model.request import Request
 from provision.model.upgrade import ArchUpgrade, Upgrade
 from provision.planning.preflight import network_faults
 from provision.planning.publication import changes, planned_versions, short
@@ -46,12 +45,14 @@ NOTHING = "nothing to do: users load what the newest locks give"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """One arch: what is built there, what this machine knows of it, and what users load there now."""
+class ArchStep:
+    """What the upgrade does on one arch: what users load there before, and the plan, at first with the locks of now."""
 
     target: Target
     facts: Facts
     before: EnvironmentId | None
+    plan: Plan
+    changes: UpgradeChanges = field(default_factory=UpgradeChanges)
 
     @property
     def arch(self) -> str:
@@ -59,30 +60,15 @@ class Part:
         return self.target.arch.name
 
     @property
-    def python(self) -> Interpreter:
-        """The Python that the arch gets."""
-        assert self.facts.python is not None  # a fault says so otherwise
-        return self.facts.python
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UpgradeStep:
-    """What the upgrade does on one arch."""
-
-    part: Part
-    plan: Plan
-    changes: UpgradeChanges
-
-    @property
     def needed(self) -> bool:
         """Whether users do not load yet what the newer lock gives."""
-        return self.part.before != self.plan.environment
+        return self.before != self.plan.environment
 
     def to_dict(self) -> dict[str, Any]:
         """This step as plain JSON values."""
         return {
-            "arch": self.part.arch,
-            "before": str(self.part.before) if self.part.before else None,
+            "arch": self.arch,
+            "before": str(self.before) if self.before else None,
             "after": str(self.plan.environment),
             "proved": self.plan.done,
             "changes": self.changes.to_dict(),
@@ -94,24 +80,26 @@ def run(args: argparse.Namespace) -> Outcome:
     _refuse(args)
     site = shipped.load_site(args.site)
     refuse_submit(args, site)
-    store = read_store(site)
-    upgrades = Upgrades(store, args.stack)
-    if args.dry_run:
-        with _locks(args, upgrades, parts := find_parts(args, site)):
-            return _shown(args, make_steps(parts))
-    with upgrades.held():
-        left = upgrades.read()
-        if left is not None and left.state == "undoing" and not args.undo:
+    upgrades = Upgrades(read_store(site), args.stack)
+    with contextlib.nullcontext() if args.dry_run else upgrades.held():
+        left = None if args.dry_run else upgrades.read()
+        if args.undo:
+            return _undo(args, site, upgrades, left)
+        if left is not None and left.state == "undoing":
             say("an upgrade was being taken back: finishing that first")
             upgrades.undo(left)
-        if left is not None and left.state == "publishing" and not args.undo:
+        if left is not None and left.state == "publishing":
             say("an upgrade was being published: finishing that first")
-            return _published(args, site, store, upgrades.publish(left))
-        if args.undo:
-            return _undo(args, site, store, upgrades)
-        parts = find_parts(args, site)
-        with _locks(args, upgrades, parts) as folder:
-            return _upgrade(args, site, upgrades, parts, folder)
+            return _switched(args, "published", site, upgrades.store, upgrades.publish(left))
+        steps = find_steps(args, site)
+        locks = lock_paths(steps)
+        kept = {}
+        if left is not None and left.state == "building" and not (args.recompile or args.locks):
+            kept = upgrades.kept(list(locks))
+        if kept:
+            say("using the newer locks of the upgrade that did not end; `--recompile` compiles them again")
+        with newer_locks(args.stack, locks, args.locks, kept) as folder:
+            return _upgrade(args, site, upgrades, [with_newer_lock(step) for step in steps], folder)
 
 
 def _refuse(args: argparse.Namespace) -> None:
@@ -124,47 +112,27 @@ def _refuse(args: argparse.Namespace) -> None:
         refuse_unused(args, "`--locks` names the locks", "--recompile")
 
 
-def _locks(args: argparse.Namespace, upgrades: Upgrades, parts: list[Part]) -> contextlib.AbstractContextManager[Path]:
-    """A folder with the newer locks, which everything inside uses."""
-    paths = lock_paths(parts)
-    left = None if args.dry_run or args.recompile or args.locks else upgrades.read()
-    kept = upgrades.kept(list(paths)) if left is not None and left.state == "building" else {}
-    if kept:
-        say("using the newer locks of the upgrade that did not end; `--recompile` compiles them again")
-    locks = {path: (part.target.stack.name, part.python) for path, part in paths.items()}
-    return newer_locks(args.stack, locks, args.locks, kept)
-
-
-def _shown(args: argparse.Namespace, steps: list[UpgradeStep]) -> Outcome:
-    say_steps(args, steps)
-    needed = [step for step in steps if step.needed]
-    text = f"{len(needed)} of {len(steps)} archs would change" if needed else NOTHING
-    if needed:
-        again = [word for name in args.archs or () for word in ("--arch", name)]
-        again += ["--locks", args.locks] if args.locks else []
-        site = steps[0].part.target.site.typed
-        text += (
-            f"; `{shlex.join(['provision', 'upgrade', args.stack, '--site', site, *again])}` builds and publishes it"
-        )
-    return _outcome(args, "planned" if needed else "nothing", steps, text=text)
-
-
-def _upgrade(args: argparse.Namespace, site: Site, upgrades: Upgrades, parts: list[Part], folder: Path) -> Outcome:
+def _upgrade(args: argparse.Namespace, site: Site, upgrades: Upgrades, steps: list[ArchStep], folder: Path) -> Outcome:
     """Build what is missing, and publish when every arch is proved."""
-    steps = make_steps(parts)
     say_steps(args, steps)
     needed = [step for step in steps if step.needed]
     if not needed:
         return _outcome(args, "nothing", steps, text=NOTHING)
-    todo = [step.part.arch for step in needed if not step.plan.done]
+    if args.dry_run:
+        again = [word for name in args.archs or () for word in ("--arch", name)]
+        again += ["--locks", args.locks] if args.locks else []
+        command = shlex.join(["provision", "upgrade", args.stack, "--site", site.typed, *again])
+        text = f"{len(needed)} of {len(steps)} archs would change; `{command}` builds and publishes it"
+        return _outcome(args, "planned", steps, text=text)
+    todo = [step.arch for step in needed if not step.plan.done]
     if len(todo) > 1 and site.scheduler.name != "none" and not args.submit:
         raise ConfigError(
             f"{len(todo)} archs cannot be built on this machine at once: {', '.join(todo)}",
             hint="add `--submit`: each arch is built in a job of its own",
         )
-    paths = list(lock_paths([step.part for step in needed]))
+    paths = list(lock_paths(needed))
     refuse_unwritable(paths, args.stack)
-    archs = [ArchUpgrade(arch=step.part.arch, before=step.part.before, after=step.plan.environment) for step in needed]
+    archs = [ArchUpgrade(arch=step.arch, before=step.before, after=step.plan.environment) for step in needed]
     upgrade = Upgrade(stack=args.stack, state="building", archs=tuple(archs), locks=tuple(map(str, paths)))
     upgrade = upgrades.begin(upgrade, folder)
     with use_locks(str(upgrades.newer)):  # jobs see this folder, and not the temporary one
@@ -174,19 +142,18 @@ def _upgrade(args: argparse.Namespace, site: Site, upgrades: Upgrades, parts: li
         text = "\n".join(f"{arch}  submitted, job {number}" for arch, number in jobs.items())
         say("the same command without `--submit` publishes when all jobs have ended")
         return _outcome(args, "submitted", steps, text=text, jobs=jobs, exit_code=EXIT_JOB_LEFT)
-    proved = [step for step in needed if step.part.target.store.record(step.plan.environment) is not None]
+    proved = [step for step in needed if step.target.store.record(step.plan.environment) is not None]
     if len(proved) < len(needed):
         _refuse_unproved(args, needed, proved, errors)
-    return _published(args, site, upgrades.store, upgrades.publish(upgrade), steps)
+    return _switched(args, "published", site, upgrades.store, upgrades.publish(upgrade), steps)
 
 
-def _fetch(steps: list[UpgradeStep]) -> None:
+def _fetch(steps: list[ArchStep]) -> None:
     """Download the newer packages, if the nodes that build have no network."""
     for step in steps:
-        target, facts = step.part.target, step.part.facts
-        request = target.request(facts)
-        if network_faults(request, target.plan(request, facts)):
-            fetch_missing(target.store, request)
+        request = step.target.request(step.facts)
+        if network_faults(request, step.target.plan(request, step.facts)):
+            fetch_missing(step.target.store, request)
 
 
 def _build(args: argparse.Namespace, archs: list[str]) -> tuple[dict[str, ProvisionError], dict[str, str]]:
@@ -219,16 +186,16 @@ def _build(args: argparse.Namespace, archs: list[str]) -> tuple[dict[str, Provis
 
 
 def _refuse_unproved(
-    args: argparse.Namespace, steps: list[UpgradeStep], proved: list[UpgradeStep], errors: Mapping[str, ProvisionError]
+    args: argparse.Namespace, steps: list[ArchStep], proved: list[ArchStep], errors: Mapping[str, ProvisionError]
 ) -> None:
     """Raise: nothing is published, because not all archs are proved."""
-    lost = [step.part.arch for step in steps if step not in proved]
+    lost = [step.arch for step in steps if step not in proved]
     evidence = []
     for arch in lost:
         error = errors.get(arch)
         evidence.append(f"{arch}: {error.message if error else 'it is not proved'}")
         evidence += [f"  {line}" for line in (error.evidence[:MOST_LINES] if error else ())]
-    evidence += [f"{step.part.arch}: proved, not published: {step.plan.environment}" for step in proved]
+    evidence += [f"{step.arch}: proved, not published: {step.plan.environment}" for step in proved]
     first = errors.get(lost[0])
     raise StoreError(
         f"the upgrade of `{args.stack}` failed on {', '.join(f'`{arch}`' for arch in lost)}, so nothing was published",
@@ -240,18 +207,8 @@ def _refuse_unproved(
     )
 
 
-def _published(
-    args: argparse.Namespace, site: Site, store: Store, done: list[Switched], steps: list[UpgradeStep] | None = None
-) -> Outcome:
-    """Run the hook of the site, and describe what users load."""
-    lines = switched_lines(site, store, done)
-    lines.append(f"back on all archs: `provision upgrade {args.stack} --undo --site {site.typed}`")
-    return _outcome(args, "published", steps or [], text="\n".join(lines), loads=_loads(store, done))
-
-
-def _undo(args: argparse.Namespace, site: Site, store: Store, upgrades: Upgrades) -> Outcome:
+def _undo(args: argparse.Namespace, site: Site, upgrades: Upgrades, last: Upgrade | None) -> Outcome:
     """Take the last upgrade back."""
-    last = upgrades.read()
     if last is None or last.state in ("building", "undone"):
         raise ConfigError(
             f"there is no upgrade of `{args.stack}` to take back",
@@ -259,35 +216,33 @@ def _undo(args: argparse.Namespace, site: Site, store: Store, upgrades: Upgrades
             hint="`provision rollback` goes back to the generation before, on one arch",
             kind="no-generation",
         )
-    done = upgrades.undo(last)
-    text = "\n".join(switched_lines(site, store, done))
-    return _outcome(args, "undone", [], text=text, loads=_loads(store, done))
+    return _switched(args, "undone", site, upgrades.store, upgrades.undo(last))
 
 
-def _loads(store: Store, done: list[Switched]) -> dict[str, str | None]:
-    """What users load on each arch now."""
-    pointers = store.pointers()
-    return {one.arch.arch: pointers.get(one.arch.after.pointer) for one in done}
-
-
-def switched_lines(site: Site, store: Store, done: list[Switched]) -> list[str]:
-    """What changed on each arch, as lines; runs the hook of the site."""
+def _switched(
+    args: argparse.Namespace, state: str, site: Site, store: Store, done: list[Switched], steps: Sequence[ArchStep] = ()
+) -> Outcome:
+    """Run the hook of the site for each arch, and describe what changed there and what users load now."""
     lines = []
     for one in done:
-        name = one.arch.after.arch
         if one.change is not None:
             what = changes(one.change.before, one.change.after) or ["no module changes"]
             lines += [f"arch {one.arch.arch}: {line}" for line in what]
-            after_publish(site, store, "upgrade", name, str(one.arch.after))
+            after_publish(site, store, "upgrade", one.arch.after.arch, str(one.arch.after))
         elif one.note:
             lines.append(f"arch {one.arch.arch}: {one.note}")
-    return lines or ["no module changes"]
+    lines = lines or ["no module changes"]
+    if state == "published":
+        lines.append(f"back on all archs: `provision upgrade {args.stack} --undo --site {site.typed}`")
+    pointers = store.pointers()
+    loads = {one.arch.arch: pointers.get(one.arch.after.pointer) for one in done}
+    return _outcome(args, state, steps, text="\n".join(lines), loads=loads)
 
 
 def _outcome(
     args: argparse.Namespace,
     state: str,
-    steps: list[UpgradeStep],
+    steps: Sequence[ArchStep],
     *,
     text: str,
     jobs: Mapping[str, str] | None = None,
@@ -299,15 +254,14 @@ def _outcome(
     return Outcome(text=text, result=result, exit_code=exit_code)
 
 
-def find_parts(args: argparse.Namespace, site: Site) -> list[Part]:
-    """The archs to upgrade.
+def find_steps(args: argparse.Namespace, site: Site) -> list[ArchStep]:
+    """The archs to upgrade, each with the plan that the locks of now give.
 
     Raises:
         ConfigError: there is no such stack or arch, or users load the stack on none.
     """
-    names = list(dict.fromkeys(args.archs or [arch.name for arch in site.archs]))
-    parts = []
-    for name in names:
+    steps = []
+    for name in dict.fromkeys(args.archs or [arch.name for arch in site.archs]):
         target = dataclasses.replace(make_target(site, name, args.stack), publish=False)
         loaded = target.store.pointers()
         if args.archs is None and not any(
@@ -316,68 +270,64 @@ def find_parts(args: argparse.Namespace, site: Site) -> list[Part]:
         ):
             continue
         facts = target.observe()
-        request = target.request(facts)
-        found = loaded.get(target.plan(request, facts).environment.pointer)
+        plan = target.plan(target.request(facts), facts)
+        found = loaded.get(plan.environment.pointer)
         before = EnvironmentId.parse(found) if found else None
         record = target.store.record(before) if before else None
         if args.archs or (record is not None and record.stack == target.stack.name):
-            parts.append(Part(target=target, facts=facts, before=before))
-    if not parts:
+            steps.append(ArchStep(target=target, facts=facts, before=before, plan=plan))
+    if not steps:
         raise ConfigError(
             f"users load the stack `{args.stack}` on no arch of site `{site.name}`",
             hint=f"`provision build --site {site.typed} --stack {args.stack}` builds it, "
             "or name the archs: `provision upgrade --arch ARCH`",
             kind="unpublished",
         )
-    return parts
-
-
-def lock_paths(parts: list[Part]) -> dict[Path, Part]:
-    """The locks in the configuration that the archs use, each with an arch that uses it."""
-    paths: dict[Path, Part] = {}
-    for part in parts:
-        name = part.target.stack.name
-        place = shipped.place_of(f"requirements/{name}.in")
-        assert place is not None  # its lock was read
-        paths.setdefault(Path(place) / shipped.lock_name(name, part.python.minor), part)
-    return paths
-
-
-def make_steps(parts: list[Part]) -> list[UpgradeStep]:
-    """The plan of each arch with the newer locks, and what it changes."""
-    advisories, steps = read_advisories(), []
-    for part in parts:
-        request = part.target.request(part.facts)
-        plan = part.target.plan(request, part.facts)
-        steps.append(UpgradeStep(part=part, plan=plan, changes=_changes(part, request, plan, advisories)))
     return steps
 
 
-def _changes(part: Part, request: Request, plan: Plan, advisories: Any) -> UpgradeChanges:
+def lock_paths(steps: list[ArchStep]) -> dict[Path, tuple[str, Interpreter]]:
+    """The locks in the configuration that the archs use, each with its stack and a Python for which it is."""
+    paths: dict[Path, tuple[str, Interpreter]] = {}
+    for step in steps:
+        name, python = step.target.stack.name, step.facts.python
+        place = shipped.place_of(f"requirements/{name}.in")
+        assert place is not None and python is not None  # its lock was read
+        paths.setdefault(Path(place) / shipped.lock_name(name, python.minor), (name, python))
+    return paths
+
+
+def with_newer_lock(step: ArchStep) -> ArchStep:
+    """The step with the plan of the newer lock, and what that changes."""
+    target, before, advisories = step.target, step.before, read_advisories()
+    request = target.request(step.facts)
+    plan = target.plan(request, step.facts)
     wanted = planned_versions(request.pins, plan.identity)
-    if part.before is None:
-        return upgrade_changes({}, wanted, (plan.identity, plan.identity), advisories)
-    store = part.target.store
-    record = store.record(part.before)
-    there = dict(installed_versions(Path(store.layout.prefix(part.before))))
-    # What the installer brings is in no lock.
-    brought = {"pip", "setuptools", "wheel"} - wanted.keys()
-    installed = {name: version for name, version in there.items() if name not in brought}
-    return upgrade_changes(installed, wanted, (record.identity if record else {}, plan.identity), advisories)
+    installed: Mapping[str, str] = {}
+    identity: Mapping[str, str] = plan.identity
+    if before is not None:
+        record = target.store.record(before)
+        identity = record.identity if record else {}
+        # What the installer brings is in no lock.
+        brought = {"pip", "setuptools", "wheel"} - wanted.keys()
+        there = installed_versions(Path(target.store.layout.prefix(before)))
+        installed = {name: version for name, version in there if name not in brought}
+    found = upgrade_changes(installed, wanted, (identity, plan.identity), advisories)
+    return dataclasses.replace(step, plan=plan, changes=found)
 
 
-def say_steps(args: argparse.Namespace, steps: list[UpgradeStep]) -> None:
+def say_steps(args: argparse.Namespace, steps: list[ArchStep]) -> None:
     """Show what changes on each arch; archs with the same changes share their lines."""
-    groups: dict[tuple[str, ...], list[UpgradeStep]] = {}
+    groups: dict[tuple[str, ...], list[ArchStep]] = {}
     for step in steps:
         groups.setdefault(tuple(change_lines(step.changes)), []).append(step)
     say(f"upgrade of {args.stack}")
     for lines, same in groups.items():
         for step in same:
-            before, after = step.part.before, short(str(step.plan.environment))
+            before, after = step.before, short(str(step.plan.environment))
             now = f"{short(str(before))} -> {after}" if before else after
             what = f"{after}: users load it already" if not step.needed else f"{now}{', proved' * step.plan.done}"
-            say(f"arch {step.part.arch}: {what}")
+            say(f"arch {step.arch}: {what}")
         if any(step.needed for step in same):
             for line in lines:
                 say(line)
