@@ -94,7 +94,7 @@ def plan_and_build(
     # A build that was killed after its last step left its lock, and maybe programs that it had started.
     left = is_left(Path(target.store.layout.lock(plan.environment)))
     if plan.done and not left:
-        return built_outcome(target, plan, order.nothing_to_do)
+        return built_outcome(target.site, target.store, plan.environment, order.nothing_to_do, publish=order.publish)
     if not plan.done:
         installed = is_installed(plan)
         seen = target.check_node(facts)
@@ -108,7 +108,6 @@ def plan_and_build(
         for one in seen:
             if one.state == "note":
                 say(f"note: {one.message}" + (f" (hint: {one.hint})" if one.hint else ""))
-    done = "published" if order.publish else "proved, not published"
     with listener() as listen:
         events = listen
         if write_event:
@@ -119,8 +118,11 @@ def plan_and_build(
         plan = carry_out(order, target, request, facts, plan, events)
         if not plan.done and order.publish:
             after_publish(target.site, target.store, "build", plan.environment.arch, str(plan.environment))
-        idle = order.nothing_to_do if left else "nothing to do: another process built it meanwhile"
-    return built_outcome(target, plan, idle if plan.done else done)
+    if plan.done:
+        done = order.nothing_to_do if left else "nothing to do: another process built it meanwhile"
+    else:
+        done = "published" if order.publish else "proved, not published"
+    return built_outcome(target.site, target.store, plan.environment, done, publish=order.publish)
 
 
 def _expected(source: str | None) -> dict[str, str] | None:

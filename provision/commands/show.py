@@ -7,9 +7,9 @@ import textwrap
 from pathlib import Path
 
 from provision.commands.shared.environments import find_environment, named_environment
-from provision.commands.shared.open_advisories import advisories_line
 from provision.commands.shared.outcome import Outcome
 from provision.errors import PlanError
+from provision.machine.files.tables import advisories_line
 from provision.machine.probes.installed_packages import installed_versions
 from provision.machine.root.checking import glance
 from provision.machine.root.completing import command_to_complete, hint_to_complete

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from provision.commands.shared.environments import read_store
 from provision.commands.shared.following import follow_to_end, refuse_unseen, wait_for_result
-from provision.commands.shared.order import describe_built, is_loaded_by_users, load_command
+from provision.commands.shared.order import built_outcome, is_loaded_by_users
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError
 from provision.machine.configuration import shipped
@@ -48,12 +48,10 @@ def run(args: argparse.Namespace) -> Outcome:
     # Only one that is below the root: the events are a file of the one who submitted the job.
     env = next((env for env in store.environments() if env == wanted), None)
     if env is not None:
-        published = is_loaded_by_users(store, env)
-        use = load_command(site, store, env, candidate=not published)
-        what = f"{'published' if published else 'built'} by job {args.job}"
-        described = describe_built(site, store, env, what, use=use, published=published)
-        result |= {name: described[name] for name in ("environment", "published", "use")}
-        text = f"{text}\n{use}" if use else text
+        what = f"{'published' if is_loaded_by_users(store, env) else 'built'} by job {args.job}"
+        built = built_outcome(site, store, env, what, publish=False)
+        result |= {name: built.result[name] for name in ("environment", "published", "use")}
+        text = "\n".join(filter(None, (text, built.text)))
     return Outcome(text=text, result=result)
 
 

@@ -8,13 +8,12 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from provision.commands.shared.open_advisories import advisories_line
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target, make_target
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import is_file
+from provision.machine.files.tables import advisories_line
 from provision.machine.probes.installed_packages import installed_versions
 from provision.machine.programs.shell import absolute, which
 from provision.machine.root.store import Store
@@ -67,20 +66,7 @@ def is_installed(plan: Plan) -> bool:
 
 def command_to_use(target: Target, plan: Plan) -> str | None:
     """The command that loads what the plan builds; None as of `load_command`."""
-    candidate = not target.publish and not is_published(target, plan)
-    return load_command(target.site, target.store, plan.environment, candidate=candidate)
-
-
-def is_published(target: Target, plan: Plan) -> bool:
-    """Whether users load what the plan builds."""
-    return is_loaded_by_users(target.store, plan.environment)
-
-
-def built_outcome(target: Target, plan: Plan, what: str) -> Outcome:
-    """The outcome of a build; `what` was done. The text is the command that loads the environment."""
-    use, published = command_to_use(target, plan), is_published(target, plan)
-    result = describe_built(target.site, target.store, plan.environment, what, use=use, published=published)
-    return Outcome(text=use or "", result=result)
+    return load_command(target.site, target.store, plan.environment, publish=target.publish)
 
 
 def show_plan(plan: Plan, expected: Mapping[str, float], *, verbose: bool, replaced: str | None = None) -> None:
@@ -89,42 +75,42 @@ def show_plan(plan: Plan, expected: Mapping[str, float], *, verbose: bool, repla
         say(line)
 
 
-def describe_built(
-    site: Site, store: Store, env: EnvironmentId, what: str, *, use: str | None, published: bool
-) -> dict[str, Any]:
-    """Print on stderr what was done and how the proof went; the same as JSON. `use` is the command that loads it."""
-    record = store.record(env)
+def built_outcome(site: Site, store: Store, env: EnvironmentId, what: str, *, publish: bool) -> Outcome:
+    """Print on stderr what was done and how the proof went; the text is the command that loads the environment."""
+    record, use, advisories = store.record(env), load_command(site, store, env, publish=publish), None
     say(f"{what}: {env}")
-    advisories = None
     if record:
         advisories = advisories_line(installed_versions(Path(record.prefix)))
         say(f"  proof: {record.proof}")
         say(f"  advisories: {advisories}")
     if use is None:
         say(f"  users no longer load it; `{_tool()} publish --site {site.typed} {env}` publishes it again")
-    return {
+    result = {
         "environment": str(env),
         "done": what,
-        "published": published,
+        "published": is_loaded_by_users(store, env),
         "use": use,
         "record": record.to_dict() if record else None,
         "advisories": advisories,
     }
+    return Outcome(text=use or "", result=result)
 
 
-def load_command(site: Site, store: Store, env: EnvironmentId, *, candidate: bool) -> str | None:
-    """The command that loads an environment; of a `candidate` from its own module path.
+def load_command(site: Site, store: Store, env: EnvironmentId, *, publish: bool) -> str | None:
+    """The command that loads an environment: as users do, or, without `publish` and if they do not, from its own module path.
 
     None if that path is gone: it is removed when the environment is published, and it was unpublished since then.
     """
     if site.modules.name == "none":
         return f'eval "$({_tool()} activate --site {site.typed} {env})"'
     kind = site.modules.module_kind
-    ours = store.layout.candidate(env, kind) if candidate else store.layout.modules(env.arch) / kind
-    built = candidate and store.record(env) is not None
-    if built and not is_file(str(modulefile_path(ours, kind, env.name, env.version))):
-        return None
-    return site.modules.load_command(str(ours), f"{env.name}/{env.version}")
+    modulepath = store.layout.modules(env.arch) / kind
+    if not publish and not is_loaded_by_users(store, env):
+        modulepath = store.layout.candidate(env, kind)
+        there = is_file(str(modulefile_path(modulepath, kind, env.name, env.version)))
+        if not there and store.record(env) is not None:
+            return None
+    return site.modules.load_command(str(modulepath), f"{env.name}/{env.version}")
 
 
 def is_loaded_by_users(store: Store, env: EnvironmentId) -> bool:

@@ -82,7 +82,7 @@ def submit_one(order: Order) -> Outcome:
     prepared = prepare_job(order)
     target, plan = prepared.target, prepared.plan
     if prepared.job is None:
-        return built_outcome(target, plan, prepared.done)
+        return built_outcome(target.site, target.store, plan.environment, prepared.done, publish=order.publish)
     show_plan(plan, target.expected_seconds(plan), verbose=order.verbose)
     number = submit(prepared.job, target.store)
     again = f"provision job follow {number} --site {target.site.typed}"
@@ -96,7 +96,8 @@ def submit_one(order: Order) -> Outcome:
     # Another job may have finished the rebuild meanwhile, and this one its own plan of it.
     if name in ("", str(plan.environment)):
         refuse_unseen(target.site, target.store, plan.environment, status, publish=order.publish)
-    return built_outcome(target, plan, f"{'published' if order.publish else 'proved'} by job {number}")
+    done = f"{'published' if order.publish else 'proved'} by job {number}"
+    return built_outcome(target.site, target.store, plan.environment, done, publish=order.publish)
 
 
 @dataclass(slots=True, kw_only=True)

@@ -94,7 +94,7 @@ class Target:
 
     def request_for(self, minor: str) -> Request:
         """The request, with the locks for this Python minor version."""
-        from provision.commands.shared.open_advisories import advisories_line
+        from provision.machine.files.tables import advisories_line
 
         require_known_target(self.arch.target)
         mpi = self.arch.mpi.requirements

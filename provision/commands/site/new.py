@@ -12,7 +12,6 @@ from typing import Any
 
 import archspec.cpu
 
-from provision.commands.shared.open_advisories import advisories_line
 from provision.commands.shared.outcome import Outcome
 from provision.commands.site.browse import table
 from provision.commands.site.dialogue import Check, Dialogue, ProfileDraft, wrong_with
@@ -22,6 +21,7 @@ from provision.machine.configuration import shipped
 from provision.machine.configuration.permissions import parse
 from provision.machine.configuration.search_path import shipped_root
 from provision.machine.files.disk import exists, read_given, rewrite, write
+from provision.machine.files.tables import advisories_line
 from provision.machine.probes.ask_scheduler import mpi_types, node_kinds
 from provision.machine.probes.login_node import modules_here, path_of_new_profile, today, values_here
 from provision.machine.terminal.console import can_ask, say

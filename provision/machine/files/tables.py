@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from provision.errors import ConfigError
-from provision.knowledge.advisories import Advisories, parse_advisories, parse_osv
+from provision.knowledge.advisories import Advisories, open_advisories, parse_advisories, parse_osv, summary
 from provision.knowledge.combinations import Combinations
 from provision.knowledge.combinations import read_combinations as read_rows
 from provision.knowledge.compatibility import Cell, parse_cells
@@ -37,6 +37,12 @@ def read_keras_files() -> Mapping[str, tuple[KerasFile, ...]]:
 def read_advisories() -> Advisories:
     """The advisories that come with the tool."""
     return parse_advisories(ADVISORIES_FILE.read_text(encoding="utf-8"))
+
+
+def advisories_line(packages: Iterable[tuple[str, str]]) -> str:
+    """How many advisories are open in these packages, and what users must not do."""
+    advisories = read_advisories()
+    return summary(open_advisories(packages, advisories), advisories)
 
 
 @cache

@@ -10,7 +10,7 @@ import pytest
 from parts.cli import call
 from parts.published import SITE, put_proved
 from parts.records import DESCRIPTION, store_here
-from provision.commands.shared.open_advisories import advisories_line
+from provision.machine.files.tables import advisories_line
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId
