@@ -254,11 +254,7 @@ def lines_of(label: str, wrong: Fault | ProvisionError) -> list[str]:
 def raise_faults(
     faults: Sequence[Fault], error: type[ProvisionError] = PlanError, kind: ErrorKind | None = None
 ) -> None:
-    """Raise one error for all faults: the first is its message, the others are in its evidence.
-
-    Raises:
-        ProvisionError: of the class `error`, if there are faults.
-    """
+    """Raise one error for all faults: the first is its message, the others are in its evidence."""
     if not faults:
         return
     first, *others = faults

@@ -278,11 +278,7 @@ def _outcome(wanted: Sequence[Again]) -> Outcome:
 
 
 def refuse_outside_job(site: Site, what: str | None) -> None:
-    """Raise if ranks can only be started in a job, and this is not one. `provision test` proves `what` in a job; None: it cannot.
-
-    Raises:
-        PlanError: so it is.
-    """
+    """Raise if ranks need a job, and this is not one. `provision test` proves `what` in a job; None: it cannot."""
     if site.scheduler.name == "none":
         return
     scheduler = scheduler_for(site.scheduler.name)

@@ -51,9 +51,6 @@ def check_downloads(site: Site, script: str | None, kind: str) -> None:
     """Raise if the training script downloads what is not here, and its job has no network.
 
     A machine that does not see the site's scratch cannot know what was fetched there: it only prints a note.
-
-    Raises:
-        ConfigError: something has to be fetched first.
     """
     # Workers of a `multiworker` job connect by gRPC, so it unsets the proxy.
     without = site.network.compute == "no" or (site.network.compute == "proxy" and kind == "multiworker")

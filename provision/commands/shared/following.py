@@ -78,9 +78,6 @@ def refuse_unseen(site: Site, store: Store, env: EnvironmentId, status: JobStatu
     """Raise if this machine does not see what a job that ended well has built, and with `publish` let users load.
 
     The exit code of a job says nothing about the root: the nodes can have another folder under the same path.
-
-    Raises:
-        JobError: the record or the pointer does not come.
     """
     record = Path(store.layout.records_folder(env)) / "record.json"
     wait_for_result(site, store, status, record, lambda: store.record(env) is not None)
@@ -90,11 +87,7 @@ def refuse_unseen(site: Site, store: Store, env: EnvironmentId, status: JobStatu
 
 
 def wait_for_result(site: Site, store: Store, status: JobStatus, path: Path, there: Callable[[], bool]) -> None:
-    """Wait for what a job that ended well wrote to `path`.
-
-    Raises:
-        JobError: it does not come.
-    """
+    """Wait for what a job that ended well wrote to `path`; raise if it does not come."""
     if wait_until_seen(there, path.parent, say):
         return
     nodes = status.nodes if status.nodes != "(null)" else ""

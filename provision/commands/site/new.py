@@ -123,11 +123,7 @@ def run(args: argparse.Namespace) -> Outcome:
 
 
 def _refuse_name(name: str) -> None:
-    """Raise if a site cannot have this name; the hint has the nearest valid name.
-
-    Raises:
-        ConfigError: the name has other characters than those of a file's name.
-    """
+    """Raise if a site cannot have this name; the hint has the nearest valid name."""
     if NAME.fullmatch(name):
         return
     valid = re.sub(r"[^A-Za-z0-9_.+-]+", "-", name).strip("-_.+")
@@ -259,11 +255,7 @@ def _given(args: argparse.Namespace, asked: Sequence[Blank], check: Check) -> di
 
 
 def _refuse_filled(settings: Sequence[str], path: Path, data: Mapping[str, Any], asked: Sequence[Blank]) -> None:
-    """Raise if `--set` is for a value that the user's own profile has already: only its blanks are filled in.
-
-    Raises:
-        ConfigError: the key has a value.
-    """
+    """Raise if `--set` is for a value that the user's own profile has already: only its blanks are filled in."""
     filled = {key for key, _ in walk(data)} - {blank.path for blank in asked}
     for setting in settings:
         key = setting.partition("=")[0]
@@ -285,11 +277,7 @@ def _take_proposals(
 
 
 def _refuse_faults(filled: str, path: Path, name: str, origin: object, *, complete: bool) -> None:
-    """Refuse a text that is not TOML or, if it is complete, not a profile. The answers are right: the fault is in `origin`.
-
-    Raises:
-        ConfigError: it has faults.
-    """
+    """Refuse a text that is not TOML or, if it is complete, not a profile. The answers are right: the fault is in `origin`."""
     try:
         data = shipped.parse_profile(filled, str(path))
         if complete:
