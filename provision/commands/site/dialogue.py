@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import json
+import re
 import textwrap
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from provision.errors import ConfigError
-from provision.machine.files.disk import read_json, remove, write
+from provision.knowledge.targets import require_known_target
+from provision.machine.configuration import shipped
+from provision.machine.files.disk import exists, read_json, write
 from provision.machine.terminal.console import ask, say
-from provision.planning.site_proposals import SeenMachine, also_there, propose
-from provision.profile.blanks import LEAVE_OUT, decided_by, unneeded
+from provision.planning.site_proposals import SeenMachine, also_there, propose, with_versions
+from provision.profile.blanks import LEAVE_OUT, Blank, decided_by, faults_of_answer, unneeded, words_of
+from provision.profile.reader import VARIABLE
 from provision.wording import count
-
-if TYPE_CHECKING:
-    from provision.profile.blanks import Blank
 
 BACK, HELP = "<", "?"
 WIDTH = 79
@@ -28,39 +28,74 @@ KEYS = (
 )
 # So many values of one arch, each with a right proposal, are one question.
 MANY = 4
-# The faults of the answer for a key among these answers; it raises `ConfigError` for one with a password.
-Check = Callable[[str, Mapping[str, str]], list[str]]
 
 
 @dataclass(slots=True, kw_only=True)
 class Dialogue:
-    """The questions for the blanks that options do not answer.
+    """The blanks of the text of a profile, and their answers: of options, of this machine, or of questions.
 
-    `answers` holds what is known, and gets each answer; `taken` are the keys whose proposal was taken. `check` lists what is
-    wrong with the answer for a key. `complete` makes an answer of what was typed. `doubt` is a note about an answer that is taken
-    all the same; empty if there is none.
+    `answers` holds what is known, and gets each answer; `taken` are the keys whose proposal was taken. The file `draft`, beside
+    the profile, has the answers of a dialogue that has not ended; `of` is what it is about, the template and the archs.
     """
 
-    blanks: Sequence[Blank]
-    answers: dict[str, str]
+    text: str
+    blanks: tuple[Blank, ...]
     gpu_archs: Collection[str]
-    surroundings: SeenMachine
-    check: Check
-    doubt: Callable[[str, str], str]
-    complete: Callable[[str, str], str]
-    draft: ProfileDraft
+    seen: SeenMachine
+    draft: Path
+    of: Mapping[str, object]
+    answers: dict[str, str] = field(default_factory=dict)
     taken: list[str] = field(default_factory=list)
     earlier: dict[str, str] = field(default_factory=dict)
     """The answers before `<`, which are proposed when the same question comes again."""
     one_by_one: set[str] = field(default_factory=set)
     """The archs whose proposals were not taken together."""
 
+    def complete(self, key: str, typed: str) -> str:
+        """The answer that was meant by what was typed: modules get their versions."""
+        return with_versions(typed, self.seen.modules) if key.endswith(".modules") else typed
+
+    def check(self, key: str, answers: Mapping[str, str]) -> list[str]:
+        """The faults of the answer for a key among these answers.
+
+        Raises:
+            ConfigError: it has a password, or is a CPU that is not known.
+        """
+        faults = faults_of_answer(self.text, self.blanks, answers, key, shipped.parse_profile, shipped.environment())
+        if not faults and key.endswith(".target"):
+            require_known_target(answers[key])
+        return faults
+
+    def _wrong(self, key: str, answers: Mapping[str, str]) -> list[str]:
+        """What is wrong with the answer for this key, in lines."""
+        try:
+            return self.check(key, answers)
+        except ConfigError as error:
+            return [error.message, *([error.hint] if error.hint else [])]
+
+    def _proposal(self, key: str, known: Mapping[str, str]) -> str:
+        """What this machine shows for a key, if it is right; empty if there is nothing."""
+        proposal = LEAVE_OUT if unneeded(key, known) else propose(key, known, self.gpu_archs, self.seen)
+        return proposal if proposal and not self._wrong(key, {**known, key: proposal}) else ""
+
+    def take_proposals(self) -> None:
+        """Take what this machine shows, without questions."""
+        for key in (blank.path for blank in self.blanks if blank.path not in self.answers):
+            if proposal := self._proposal(key, self.answers):
+                self.answers[key] = proposal
+                self.taken += [] if proposal == LEAVE_OUT else [key]
+
     def run(self) -> None:
-        """Ask for every blank that has no answer yet.
+        """Ask for every blank that has no answer yet, also in the draft.
 
         Raises:
             ConfigError: stdin ended; the draft stays.
         """
+        kept = self._read_draft()
+        kept = {key: kept[key] for key in kept if not self._wrong(key, {**kept, **self.answers})}
+        if kept:
+            say(f"continuing with {count(len(kept), 'answer')} of `{self.draft}`")
+            self.answers = {**kept, **self.answers}
         asked = [blank for blank in self.blanks if blank.path not in self.answers]
         if asked:
             say(f"{count(len(asked), 'value')} to fill in.")
@@ -83,7 +118,19 @@ class Dialogue:
                 at -= 1
             if step < 0:
                 self._take_back(asked[at].path)
-            self.draft.write(self.answers)
+            write(self.draft, json.dumps({**self.of, "answers": self.answers}, indent=1))
+
+    def _read_draft(self) -> dict[str, str]:
+        """The answers of an earlier dialogue about the same, for blanks that have none; none if there was none.
+
+        The draft can have other keys: a user may have filled in a blank with an editor since.
+        """
+        kept = read_json(self.draft) or {}
+        answers = kept.pop("answers", None)
+        if kept != self.of or not isinstance(answers, dict):
+            return {}
+        keys = {blank.path for blank in self.blanks} - self.answers.keys()
+        return {key: value for key, value in answers.items() if key in keys and isinstance(value, str)}
 
     def _waits(self, path: str) -> bool:
         """Whether the blank that decides whether this one has a meaning was left for another run."""
@@ -103,10 +150,8 @@ class Dialogue:
                 or self._waits(blank.path)
             ):
                 break
-            proposal = LEAVE_OUT
-            if not unneeded(blank.path, known):
-                proposal = propose(blank.path, known, self.gpu_archs, self.surroundings)
-            if not proposal or wrong_with(self.check, blank.path, {**known, blank.path: proposal}):
+            proposal = self._proposal(blank.path, known)
+            if not proposal:
                 break
             found[blank.path] = proposal
         return found
@@ -116,7 +161,7 @@ class Dialogue:
         arch = str(_arch_of(next(iter(found))))
         say(f"# From this machine and your answers, for the arch `{arch}`:")
         for path, proposal in found.items():
-            note = self.doubt(path, proposal) or also_there(path, proposal, self.surroundings)
+            note = doubt(path, proposal) or also_there(path, proposal, self.seen)
             say(f"  {path} = {proposal}" + (f"   ({note})" if note else ""))
         while True:
             typed = ask(f"{number}take these {len(found)} values? [yes]: ")
@@ -137,7 +182,7 @@ class Dialogue:
         """The error of a dialogue whose stdin ended at this blank."""
         return ConfigError(
             f"the answers ended at `{path}`",
-            evidence=[f"the answers so far are in `{self.draft.path}`"],
+            evidence=[f"the answers so far are in `{self.draft}`"],
             hint="run the same command again: it asks the remaining questions",
         )
 
@@ -153,10 +198,10 @@ class Dialogue:
         """Ask until the answer is right; 1 to continue, -1 to go back."""
         proposal = self.earlier.get(blank.path)
         if proposal is None:
-            proposal = propose(blank.path, self.answers, self.gpu_archs, self.surroundings)
+            proposal = propose(blank.path, self.answers, self.gpu_archs, self.seen)
         for line in textwrap.wrap(blank.question, WIDTH - len("# ")):
             say(f"# {line}")
-        if others := also_there(blank.path, proposal, self.surroundings):
+        if others := also_there(blank.path, proposal, self.seen):
             say(f"# {others}")
         while True:
             typed = ask(f"{number}{blank.path}{f' [{proposal}]' if proposal else ''}: ")
@@ -174,9 +219,9 @@ class Dialogue:
                 return 1
             if typed and answer != typed and answer != LEAVE_OUT:
                 say(f"  {answer}")
-            wrong = wrong_with(self.check, blank.path, {**self.answers, blank.path: answer})
+            wrong = self._wrong(blank.path, {**self.answers, blank.path: answer})
             if not wrong:
-                if note := self.doubt(blank.path, answer):
+                if note := doubt(blank.path, answer):
                     say(f"  {note}; `{BACK}` goes back")
                 self.answers[blank.path] = answer
                 self.taken += [blank.path] if not typed and blank.path not in self.earlier else []
@@ -190,44 +235,19 @@ def _arch_of(path: str) -> str | None:
     return path.split(".")[1] if path.startswith("archs.") else None
 
 
-def wrong_with(check: Check, key: str, answers: Mapping[str, str]) -> list[str]:
-    """What is wrong with the answer for this key, in lines."""
-    try:
-        return check(key, answers)
-    except ConfigError as error:
-        return [error.message, *([error.hint] if error.hint else [])]
-
-
 def _say_keys() -> None:
     for line in KEYS:
         say(line)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileDraft:
-    """The answers of a dialogue that has not ended, in a file beside the profile."""
-
-    path: Path
-    source: str
-    archs: Sequence[str]
-
-    def write(self, answers: Mapping[str, str]) -> None:
-        """Keep the answers."""
-        write(
-            self.path, json.dumps({"from": self.source, "archs": list(self.archs), "answers": dict(answers)}, indent=1)
-        )
-
-    def read(self, keys: Collection[str]) -> dict[str, str]:
-        """The answers for these keys of an earlier dialogue with the same template and archs; none if there was none.
-
-        The draft can have other keys: a user may have filled in a blank with an editor since.
-        """
-        kept = read_json(self.path) or {}
-        answers = kept.get("answers")
-        if (kept.get("from"), kept.get("archs")) != (self.source, list(self.archs)) or not isinstance(answers, dict):
-            return {}
-        return {key: value for key, value in answers.items() if key in keys and isinstance(value, str)}
-
-    def end(self) -> None:
-        """Remove the file: the profile is written."""
-        remove(self.path)
+def doubt(key: str, answer: str) -> str:
+    """What may be wrong with an answer although a profile can have it: a file that is not here, a module without version."""
+    if key.endswith(".modules") and (plain := [word for word in words_of(answer) if not re.search("/.*[0-9]", word)]):
+        return f"`{plain[0]}` has no version: when the site changes its default, what was built does not load any more"
+    if key not in ("modules.init", "modules.path") or answer == LEAVE_OUT:
+        return ""
+    paths = words_of(answer) if key == "modules.path" else [answer]
+    missing = [
+        path for path in paths if not exists(VARIABLE.sub(lambda match: shipped.environment().get(match[1], ""), path))
+    ]
+    return f"`{missing[0]}`, the answer for `{key}`, does not exist on this machine" if missing else ""

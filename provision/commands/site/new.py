@@ -6,7 +6,7 @@ import argparse
 import contextlib
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,34 +14,28 @@ import archspec.cpu
 
 from provision.commands.shared.outcome import Outcome
 from provision.commands.site.browse import table
-from provision.commands.site.dialogue import Check, Dialogue, ProfileDraft, wrong_with
+from provision.commands.site.dialogue import Dialogue, doubt
 from provision.errors import ConfigError
-from provision.knowledge.targets import require_known_target
 from provision.machine.configuration import shipped
 from provision.machine.configuration.permissions import parse
 from provision.machine.configuration.search_path import shipped_root
-from provision.machine.files.disk import exists, read_given, rewrite, write
+from provision.machine.files.disk import exists, read_given, remove, rewrite, write
 from provision.machine.files.tables import advisories_line
 from provision.machine.probes.ask_scheduler import mpi_types, node_kinds
 from provision.machine.probes.login_node import modules_here, path_of_new_profile, today, values_here
 from provision.machine.terminal.console import can_ask, say
-from provision.planning.site_proposals import SeenMachine, kinds_by_name, propose, with_versions
+from provision.planning.site_proposals import SeenMachine, kinds_by_name
 from provision.profile.blanks import (
-    LEAVE_OUT,
     Blank,
     blanks,
     copy_arch,
-    faults_of_answer,
     fill,
     keep_archs,
     own_sources,
-    unneeded,
     with_archs,
-    words_of,
 )
 from provision.profile.patterns import NAME
 from provision.profile.provenance import walk
-from provision.profile.reader import VARIABLE
 from provision.profile.site import Site, read_site
 from provision.wording import count, nearest, nearest_name
 
@@ -51,63 +45,39 @@ TEMPLATE = "generic-slurm"
 def run(args: argparse.Namespace) -> Outcome:
     """Fill in the known values, ask for the others on a terminal, write the file, and list what is left."""
     _refuse_name(args.name)
-
-    def complete(key: str, answer: str) -> str:
-        return with_versions(answer, seen.modules) if key.endswith(".modules") else answer
-
     path = path_of_new_profile(args.name)
     again = exists(str(path))
-    source = args.source or TEMPLATE
+    source = str(path) if again else args.source or TEMPLATE
     text, notes, seen = _read_existing(path, args) if again else _read_template(source, args)
-    asked = blanks(text, parse)
     data = shipped.parse_profile(text, str(path))
     archs = table(data, "archs")
-    gpu_archs = [arch for arch in archs if "gpu" in table(archs, arch)]
-
-    def check(key: str, given: Mapping[str, str]) -> list[str]:
-        faults = faults_of_answer(text, asked, given, key, shipped.parse_profile, shipped.environment())
-        if not faults and key.endswith(".target"):
-            require_known_target(given[key])
-        return faults
-
-    if again:
-        _refuse_filled(args.set, path, data, asked)
-    answers = {key: complete(key, answer) for key, answer in _given(args, asked, check).items()}
-    draft = ProfileDraft(
-        path=path.with_name(f"{path.name}.draft"), source=str(path) if again else source, archs=[*archs]
+    dialogue = Dialogue(
+        text=text,
+        blanks=blanks(text, parse),
+        gpu_archs=[arch for arch in archs if "gpu" in table(archs, arch)],
+        seen=seen,
+        draft=path.with_name(f"{path.name}.draft"),
+        of={"from": source, "archs": [*archs]},
     )
+    dialogue.answers.update(_given(args, dialogue, path, {key for key, _ in walk(data)} if again else ()))
     asks = can_ask() and not args.json
     if asks:
         for note in notes:
             say(note)
-        kept = draft.read([blank.path for blank in asked if blank.path not in answers])
-        kept = {key: kept[key] for key in kept if not wrong_with(check, key, {**kept, **answers})}
-        if kept:
-            say(f"continuing with {count(len(kept), 'answer')} of `{draft.path}`")
-        dialogue = Dialogue(
-            blanks=asked,
-            answers={**kept, **answers},
-            gpu_archs=gpu_archs,
-            surroundings=seen,
-            check=check,
-            doubt=doubt,
-            complete=complete,
-            draft=draft,
-        )
         dialogue.run()
-        answers, taken = dialogue.answers, dialogue.taken
     else:
-        taken = _take_proposals(asked, answers, gpu_archs, seen, check)
+        dialogue.take_proposals()
         notes = [] if again else notes
-        notes += [f"note: {note}" for key, answer in answers.items() if (note := doubt(key, answer))]
-    left = [blank for blank in asked if blank.path not in answers]
-    filled = fill(text, None if again else args.name, asked, answers)
-    if asked and not again:
+        notes += [f"note: {note}" for key, answer in dialogue.answers.items() if (note := doubt(key, answer))]
+    answers = dialogue.answers
+    left = [blank for blank in dialogue.blanks if blank.path not in answers]
+    filled = fill(text, None if again else args.name, dialogue.blanks, answers)
+    if dialogue.blanks and not again:
         filled = own_sources(filled, args.name, source, today())
-    _refuse_faults(filled, path, args.name, path if again else source, complete=not left)
+    _refuse_faults(filled, path, args.name, source, complete=not left)
     (rewrite if again else write)(path, filled)
-    draft.end()
-    lines = [f"written: {path}", *(f"  from this machine: {key} = {answers[key]}" for key in taken)]
+    remove(dialogue.draft)
+    lines = [f"written: {path}", *(f"  from this machine: {key} = {answers[key]}" for key in dialogue.taken)]
     lines += [*_to_fill_in(left), *([] if asks else notes)]
     typed = shlex.quote(args.name)
     first = (
@@ -222,58 +192,37 @@ def _advisories(site: Site, typed: str) -> list[str]:
     return lines
 
 
-def _given(args: argparse.Namespace, asked: Sequence[Blank], check: Check) -> dict[str, str]:
-    """The answers in `--set`.
+def _given(args: argparse.Namespace, dialogue: Dialogue, path: Path, filled: Collection[str]) -> dict[str, str]:
+    """The answers in `--set`; `filled` are the keys that the user's own profile has: only its blanks get values.
 
     Raises:
         ConfigError: one is for a key that is not a blank of this profile, or is wrong.
     """
-    typed = shlex.quote(args.name)
-    keys = [blank.path for blank in asked]
+    listing = f"`provision site new {shlex.quote(args.name)}` asks for the blanks, or lists them"
+    keys = [blank.path for blank in dialogue.blanks]
     answers: dict[str, str] = {}
     for setting in args.set:
         key, separator, value = setting.partition("=")
         if not separator or not key or not value.strip():
             raise ConfigError(f"`--set {setting}` is not KEY=VALUE", hint="`--set archs.gpu.target=zen3`")
+        if key not in keys and key in filled:
+            raise ConfigError(f"`{key}` already has a value in `{path}`", hint=f"edit `{path}`")
         if key not in keys:
             near = nearest_name(key, keys)
-            listing = f"`provision site new {typed}` asks for the blanks, or lists them"
             raise ConfigError(
                 f"`{key}` is not a blank of this profile{nearest(key, keys)}",
                 evidence=[f"blanks: {', '.join(keys) or 'none'}"],
                 hint=f"`--set {shlex.quote(f'{near}={value}')}`" if near else listing if keys else "omit `--set`",
             )
-        answers[key] = value.strip()
+        answers[key] = dialogue.complete(key, value.strip())
     for key, answer in answers.items():
-        if faults := check(key, answers):
+        if faults := dialogue.check(key, answers):
             raise ConfigError(
                 f"`--set {key}={answer}` is not a valid answer",
                 evidence=[f"{key}: {fault}" for fault in faults],
-                hint=f"correct it, or omit it: `provision site new {typed}` asks for the blanks, or lists them",
+                hint=f"correct it, or omit it: {listing}",
             )
     return answers
-
-
-def _refuse_filled(settings: Sequence[str], path: Path, data: Mapping[str, Any], asked: Sequence[Blank]) -> None:
-    """Raise if `--set` is for a value that the user's own profile has already: only its blanks are filled in."""
-    filled = {key for key, _ in walk(data)} - {blank.path for blank in asked}
-    for setting in settings:
-        key = setting.partition("=")[0]
-        if key in filled:
-            raise ConfigError(f"`{key}` already has a value in `{path}`", hint=f"edit `{path}`")
-
-
-def _take_proposals(
-    asked: Sequence[Blank], answers: dict[str, str], gpu_archs: Sequence[str], seen: SeenMachine, check: Check
-) -> list[str]:
-    """Add to the answers what this machine proposes, if it is right; returns the keys whose value is from this machine."""
-    taken = []
-    for key in (blank.path for blank in asked if blank.path not in answers):
-        proposal = LEAVE_OUT if unneeded(key, answers) else propose(key, answers, gpu_archs, seen)
-        if proposal and not wrong_with(check, key, {**answers, key: proposal}):
-            answers[key] = proposal
-            taken += [] if proposal == LEAVE_OUT else [key]
-    return taken
 
 
 def _refuse_faults(filled: str, path: Path, name: str, origin: object, *, complete: bool) -> None:
@@ -294,19 +243,6 @@ def _to_fill_in(left: Sequence[Blank]) -> list[str]:
     are = "is" if len(left) == 1 else "are"
     lines = [f"{count(len(left), 'value')} {are} still to be filled in before a build:"]
     return lines + [f'  {blank.path} = "?"' + (f"  # {blank.question}" if blank.question else "") for blank in left]
-
-
-def doubt(key: str, answer: str) -> str:
-    """What may be wrong with an answer although a profile can have it: a file that is not here, a module without version."""
-    if key.endswith(".modules") and (plain := [word for word in words_of(answer) if not re.search("/.*[0-9]", word)]):
-        return f"`{plain[0]}` has no version: when the site changes its default, what was built does not load any more"
-    if key not in ("modules.init", "modules.path") or answer == LEAVE_OUT:
-        return ""
-    paths = words_of(answer) if key == "modules.path" else [answer]
-    missing = [
-        path for path in paths if not exists(VARIABLE.sub(lambda match: shipped.environment().get(match[1], ""), path))
-    ]
-    return f"`{missing[0]}`, the answer for `{key}`, does not exist on this machine" if missing else ""
 
 
 def surroundings(keys: Sequence[str]) -> SeenMachine:
