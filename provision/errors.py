@@ -130,6 +130,8 @@ class ProvisionError(Exception):
         self.hint = hint
         self.log = log
         self.faults = tuple(faults)
+        self.details: dict[str, Any] = {}
+        """More keys in `--json`, which some kinds of errors have."""
         # A misspelt word and the nearest valid one: the hint becomes the command with the word corrected.
         self.correction = correction
 
@@ -152,6 +154,7 @@ class ProvisionError(Exception):
             "hint": self.hint,
             "log": self.log,
             "exit_code": self.exit_code,
+            **self.details,
         }
 
 
@@ -182,11 +185,7 @@ class LintError(ConfigError):
         **rest: object,
     ) -> None:
         super().__init__(message, **rest)  # type: ignore[arg-type]
-        self.findings, self.checked = tuple(findings), dict(checked or {})
-
-    def to_dict(self) -> dict[str, Any]:
-        """The error with every finding."""
-        return {**super().to_dict(), "findings": list(self.findings), "checked": self.checked}
+        self.details = {"findings": list(findings), "checked": dict(checked or {})}
 
 
 class PlanError(ProvisionError):
@@ -208,18 +207,13 @@ class CommandError(ProvisionError):
 
 
 class JobError(ProvisionError):
-    """A batch job failed; `state` is the scheduler's own word for how it ended."""
+    """A batch job failed: `state` is the scheduler's word for it, `cause` the error of the build in the job, if it left one."""
 
     kind: ErrorKind = "job"
 
     def __init__(self, message: str, *, state: str, cause: Mapping[str, Any] | None = None, **rest: object) -> None:
         super().__init__(message, **rest)  # type: ignore[arg-type]
-        self.state = state
-        self.cause = cause
-
-    def to_dict(self) -> dict[str, Any]:
-        """The error with the scheduler's word, and with the error of the build in the job, if it left one."""
-        return {**super().to_dict(), "state": self.state, "cause": dict(self.cause) if self.cause else None}
+        self.details = {"state": state, "cause": dict(cause) if cause else None}
 
 
 class Interruption(ProvisionError):
