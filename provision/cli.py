@@ -20,6 +20,9 @@ from provision.commands import PAGES, VERBS
 # They are the same with `--json`.
 FOR_PEOPLE = ("help", "-h", "--help", "--help-all", "version", "-V", "--version")
 
+# The page of the help that each prints.
+HELPS = {"-h": "", "--help": "", "--help-all": "all"}
+
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code: whatever happens, and at whatever moment, without a traceback."""
@@ -50,28 +53,21 @@ def _run(words: list[str]) -> int:
         for name in names_of(*words[1:3]):
             print(name)
         return 0
-    if not words:
-        from provision.commands.shared.help_text import help_here
-
-        print(help_here(), file=sys.stderr)
-        return 2
     plain = [word for word in words if word != "--json"]
     if plain and plain[0] in FOR_PEOPLE:
         words = plain
-    if words[0] in ("-h", "--help", "--help-all") or words == ["help"]:
+    if not words or words[0] in HELPS or (words[0] == "help" and words[1:] in [[], *([page] for page in PAGES)]):
         from provision.commands.shared.help_text import help_here
 
-        show(help_here("all" if words[0] == "--help-all" else ""))
+        if not words:
+            print(help_here(), file=sys.stderr)
+            return 2
+        show(help_here(HELPS.get(words[0], words[-1])))
         return 0
     if words[0] in ("-V", "--version") or words == ["version"]:
         show(f"provision {__version__}")
         return 0
     if words[0] == "help":
-        if words[1:] in [[page] for page in PAGES]:
-            from provision.commands.shared.help_text import help_here
-
-            show(help_here(words[1]))
-            return 0
         words = [*words[1:], "--help"]
     from provision.commands.shared.running import run_verb
 
