@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from provision.commands import VERBS
-from provision.commands.options import building, environments, jobs, makers, users
+from provision.commands.options import building, environments, jobs, users
 from provision.commands.options.declare import CommandOptions
 
-LEAVES = (*building.COMMANDS, *environments.COMMANDS, *jobs.COMMANDS, *users.COMMANDS, *makers.COMMANDS)
+LEAVES = (*building.COMMANDS, *environments.COMMANDS, *jobs.COMMANDS, *users.COMMANDS)
 
 
 def _command(verb: str, purpose: str) -> CommandOptions:
