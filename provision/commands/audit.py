@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,33 +21,24 @@ from provision.wording import count, nearest
 MOST_NAMED = 6
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Subject:
-    """What is audited: the name of an environment or a lock, and its packages with their exact versions."""
-
-    name: str
-    packages: tuple[tuple[str, str], ...]
+# What is audited: the name of an environment or a lock, and its packages with their exact versions.
+Subject = tuple[str, tuple[tuple[str, str], ...]]
 
 
 def run(args: argparse.Namespace) -> Outcome:
     """Report the advisories that are open; the exit code is 1 if there are any that `--ignore` does not name."""
     refuse_other_than_one(args, "--all", "--stack", hint="`provision audit --all`")
     subjects = _stack(args.stack) if args.stack else _environments(args.site, args.environment)
-    packages = {name for subject in subjects for name, _ in subject.packages}
+    packages = {name for _, packages in subjects for name, _ in packages}
     advisories = given_advisories(args.advisories, packages) if args.advisories else read_advisories()
     ignored = {name.upper() for name in args.ignore}
     lines, results, counted = [], [], 0
-    for subject in subjects:
-        found = open_advisories(subject.packages, advisories)
+    for subject, installed in subjects:
+        found = open_advisories(installed, advisories)
         counted += sum(not {name.upper() for name in one.advisory.names} & ignored for one in found)
-        lines += [*_lines(subject, found, verbose=args.verbose), ""]
-        results.append(
-            {
-                "subject": subject.name,
-                "packages": len(subject.packages),
-                "open": [_result(one, ignored) for one in found],
-            }
-        )
+        lines += [*_lines(subject, len(installed), found, verbose=args.verbose), ""]
+        opened = [_result(one, ignored) for one in found]
+        results.append({"subject": subject, "packages": len(installed), "open": opened})
     known = [name for advisory in advisories.rows for name in advisory.names]
     lines += [
         f"`--ignore {name}` names no advisory{nearest(name.upper(), known)}"
@@ -78,31 +68,30 @@ def _environments(site: str, environment: str | None) -> list[Subject]:
             f"there is no environment below `{store.root}`",
             hint="`provision build` builds one; `provision audit --stack STACK` looks at the locks of a stack",
         )
-    return [Subject(name=str(env), packages=installed_versions(Path(store.layout.prefix(env)))) for env in chosen]
+    return [(str(env), installed_versions(Path(store.layout.prefix(env)))) for env in chosen]
 
 
 def _stack(name: str) -> list[Subject]:
     """The locks of a stack, one for each Python, with what compiles its packages."""
-    stack, subjects = shipped.load_stack(name), []
+    stack, subjects = shipped.load_stack(name), list[Subject]()
     for minor in stack.pythons:
         locks = [shipped.load_lock(stack.name, minor)]
         locks += [shipped.load_lock("build", minor)] if stack.from_source else []
         pins = tuple((pin.name, pin.version) for lock in locks for pin in lock.pins)
-        subjects.append(Subject(name=f"{stack.name}, Python {minor}", packages=pins))
+        subjects.append((f"{stack.name}, Python {minor}", pins))
     return subjects
 
 
-def _lines(subject: Subject, found: Sequence[Open], *, verbose: bool) -> list[str]:
-    """One subject as text: a line for each package, those with most open advisories first."""
+def _lines(subject: str, total: int, found: Sequence[Open], *, verbose: bool) -> list[str]:
+    """One subject with so many packages as text: a line for each package, those with most open advisories first."""
     by_package: dict[tuple[str, str], list[Open]] = {}
     for one in found:
         by_package.setdefault((one.package, one.version), []).append(one)
-    total = len(subject.packages)
     if not total:
-        return [f"{subject.name}: no package is installed"]
+        return [f"{subject}: no package is installed"]
     if not found:
-        return [f"{subject.name}: none of {total} packages has an advisory that is known to be open"]
-    lines = [f"{subject.name}: {len(found)} open in {len(by_package)} of {count(total, 'package')}"]
+        return [f"{subject}: none of {total} packages has an advisory that is known to be open"]
+    lines = [f"{subject}: {len(found)} open in {len(by_package)} of {count(total, 'package')}"]
     for (name, version), ones in sorted(by_package.items(), key=lambda item: (-len(item[1]), item[0])):
         fixed = "; ".join(dict.fromkeys(_fixed(one) for one in ones)) if len(ones) <= MOST_NAMED else _last_fix(ones)
         lines.append(f"  {name} {version}: {len(ones)} open, {fixed}")

@@ -19,6 +19,9 @@ from provision.planning.solver import Fit, Offer, judge_stack, newest_first, rec
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 
+# What each framework needs, by the names of the columns of its table.
+NEEDS = ("python", "cuda", "cudnn", "nccl", "glibc", "numpy", "protobuf", "keras", "compiler", "cxx", "abi")
+
 
 def run(args: argparse.Namespace) -> Outcome:
     """Judge every stack."""
@@ -32,9 +35,8 @@ def run(args: argparse.Namespace) -> Outcome:
     name = best.stack.name if best else None
     lines = [f"{site.name}, arch {arch.name}: {_describe(offer)}", ""]
     lines += _table(verdicts, name)
-    lines += (
-        ["", f"* recommended: the newest that {'works' if best.state == 'works' else 'may work'} here"] if best else []
-    )
+    if best:
+        lines += ["", f"* recommended: the newest that {'works' if best.state == 'works' else 'may work'} here"]
     lines += [f"`provision build` makes `{default}` unless `--stack` is given"]
     if args.verbose:
         lines += ["", *_needs(known)]
@@ -106,19 +108,7 @@ def _needs(known: Combinations) -> list[str]:
     lines = []
     for row in (*reversed(known.tensorflow), *reversed(known.pytorch)):
         parts: list[Any] = []
-        for name in (
-            "python",
-            "cuda",
-            "cudnn",
-            "nccl",
-            "glibc",
-            "numpy",
-            "protobuf",
-            "keras",
-            "compiler",
-            "cxx",
-            "abi",
-        ):
+        for name in NEEDS:
             value = getattr(row, name)
             text = " ".join(value) if isinstance(value, tuple) else str(value)
             parts += [f"{name} {text}{'?' if name in row.unsure else ''}"] if text else []

@@ -13,20 +13,18 @@ from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
 from provision.planning.solver import newest_first
 from provision.profile.stack import Stack
+from provision.profile.wish import Wish
 
 
 def run_list(args: argparse.Namespace) -> Outcome:
     """List the stacks."""
-    stacks: list[Stack] = []
-    wishes: list[dict[str, Any]] = []
-    wrong = []
+    stacks, wishes, wrong = list[Stack](), list[Wish](), []
     for name in known("stacks"):
         try:
-            wish = shipped.load_wish(name)
-            if wish:
-                wishes.append({"name": name, "summary": wish.summary, **dict([wish.framework])})
-                continue
-            stacks.append(shipped.load_stack(name))
+            if wish := shipped.load_wish(name):
+                wishes.append(wish)
+            else:
+                stacks.append(shipped.load_stack(name))
         except ConfigError as error:
             wrong.append(f"{name}: {error.message}")
     rows = [
@@ -42,14 +40,12 @@ def run_list(args: argparse.Namespace) -> Outcome:
     ]
     width = max((len(stack.name) for stack in stacks), default=0)
     lines = [line for row in rows for line in stack_lines(row, width)]
-    lines += [
-        f"{wish['name']:<{width}}  chooses the newest {one.title} {wish[name]} that works"
-        for wish in wishes
-        for name, one in FRAMEWORKS.items()
-        if name in wish
-    ]
+    for wish in wishes:
+        framework, versions = wish.framework
+        lines.append(f"{wish.name:<{width}}  chooses the newest {FRAMEWORKS[framework].title} {versions} that works")
     lines.append("`provision compat --arch ARCH` shows which of them work on a kind of node, and recommends one")
-    return Outcome(text="\n".join([*lines, *wrong]), result={"stacks": rows, "ranges": wishes, "unreadable": wrong})
+    ranges = [{"name": wish.name, "summary": wish.summary, **dict([wish.framework])} for wish in wishes]
+    return Outcome(text="\n".join([*lines, *wrong]), result={"stacks": rows, "ranges": ranges, "unreadable": wrong})
 
 
 def stack_lines(row: dict[str, Any], width: int) -> list[str]:

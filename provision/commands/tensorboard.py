@@ -114,21 +114,14 @@ def _program(args: argparse.Namespace, site: Site, store: Store) -> tuple[str, s
     Raises:
         ConfigError: no published environment has TensorBoard, and the site has no modules with TensorFlow.
     """
-
-    def of(name: str) -> EnvironmentScript | None:
-        env = find_environment(store, name, args.arch, site=site)
-        record = store.record(env)
-        if record is None or not is_file(f"{record.prefix}/bin/tensorboard"):
-            return None
-        return script_in(site, store, env, record.module, record.prefix)
-
     published = sorted(store.pointers().values(), reverse=True)
     loaded = environ().get("PROVISION_ENVIRONMENT")
     names = [args.on] if args.on else [*([loaded] if loaded in published else []), *published]
     for name in names if args.on != MODULES else ():
-        script = of(name)
-        if script is not None:
-            return str(script.environment), str(script.environment), script
+        env = find_environment(store, name, args.arch, site=site)
+        record = store.record(env)
+        if record is not None and is_file(f"{record.prefix}/bin/tensorboard"):
+            return str(env), str(env), script_in(site, store, env, record.module, record.prefix)
     if args.on in (None, MODULES):
         archs = [site.arch(args.arch)] if args.arch else site.archs
         # TensorBoard needs no GPU, and login nodes have none.
