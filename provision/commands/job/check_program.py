@@ -1,13 +1,15 @@
-"""Checks the training script of a job before the job is written: what it downloads, and what the linter finds."""
+"""Reads a training script with the modules beside it, and checks it before its job is written: downloads, and the linter."""
 
 from __future__ import annotations
 
-from provision.commands.job.program import read_program
 from provision.errors import ConfigError, LintError
 from provision.lint import count_findings
 from provision.lint.data_rules import fetch_command
+from provision.lint.imports import files_beside
 from provision.lint.job_script import read_script
-from provision.lint.rules import count_rules, lint_job, lint_program
+from provision.lint.rules import count_rules, lint_job, lint_program, read_training
+from provision.lint.training_script import TrainingProgram
+from provision.machine.files.disk import is_file, read_given
 from provision.machine.files.tables import read_keras_files
 from provision.machine.network.data_files import is_fetched, place_of
 from provision.machine.terminal.console import say
@@ -16,6 +18,29 @@ from provision.profile.site import Site
 
 # `check_downloads` decides this one: it also knows what is there already.
 DECIDED_ELSEWHERE = ("downloads",)
+MOST_MODULES = 300
+
+
+def read_program(path: str, text: str | None = None) -> TrainingProgram:
+    """The training script at this path, or of this text, with what it imports from its folder, and what that imports.
+
+    Raises:
+        ConfigError: the script cannot be read.
+    """
+    text = read_given(path, "training script", errors="replace") if text is None else text
+    beside: dict[str, str] = {}
+    unread = [(path, text)]
+    while unread:
+        file, of_file = unread.pop()
+        for other in files_beside(of_file, file, path):
+            if other in beside or other == path or len(beside) == MOST_MODULES or not is_file(other):
+                continue
+            try:
+                beside[other] = read_given(other, "module", errors="replace")
+            except ConfigError:
+                continue  # the linter reports it as a module that was not read
+            unread.append((other, beside[other]))
+    return read_training(text, path, beside)
 
 
 def check_program(path: str, job: str, site: Site, arch: Arch) -> None:

@@ -7,7 +7,7 @@ import shlex
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from provision.commands.job.program import read_program
+from provision.commands.job.check_program import read_program
 from provision.commands.shared.hints import complete
 from provision.commands.shared.outcome import Outcome
 from provision.errors import ConfigError, LintError

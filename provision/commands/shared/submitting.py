@@ -118,12 +118,30 @@ class SubmittedBuild:
 
 
 def submit_several(order: Order, archs: Sequence[str]) -> Outcome:
-    """Submit a job for each arch, and follow all of them to their ends.
+    """Submit a job for each arch, and follow all of them to their ends; the errors are shown whole, on stderr.
 
     Raises:
         Interruption: the user stopped following; the jobs keep running.
     """
-    return _outcome_of(build_in_jobs(order, archs))
+    builds = build_in_jobs(order, archs)
+    for build in builds:
+        if build.error:
+            say("")
+            say_error(build.error, build.arch)
+    width = max(len(build.arch) for build in builds)
+    lines = [
+        f"{build.arch:<{width}}  {build.state}"
+        + (f", job {build.job}" if build.job else "")
+        + (f": {build.use}" if build.use and not build.error else "")
+        for build in builds
+    ]
+    failed = any(build.error for build in builds)
+    waiting = any(build.state == "submitted" for build in builds)
+    return Outcome(
+        text="\n".join(lines),
+        result={"builds": [build.to_dict() for build in builds]},
+        exit_code=EXIT_FAILED if failed else EXIT_JOB_LEFT if waiting else EXIT_OK,
+    )
 
 
 def build_in_jobs(order: Order, archs: Sequence[str]) -> list[SubmittedBuild]:
@@ -175,25 +193,3 @@ def _follow(order: Order, builds: Sequence[SubmittedBuild], targets: dict[str, T
             except ProvisionError as error:
                 build.error = error
         build.state = "failed" if build.error else "published" if order.publish else "proved"
-
-
-def _outcome_of(builds: Sequence[SubmittedBuild]) -> Outcome:
-    """What became of each arch; the errors are shown whole, on stderr."""
-    for build in builds:
-        if build.error:
-            say("")
-            say_error(build.error, build.arch)
-    width = max(len(build.arch) for build in builds)
-    lines = [
-        f"{build.arch:<{width}}  {build.state}"
-        + (f", job {build.job}" if build.job else "")
-        + (f": {build.use}" if build.use and not build.error else "")
-        for build in builds
-    ]
-    failed = any(build.error for build in builds)
-    waiting = any(build.state == "submitted" for build in builds)
-    return Outcome(
-        text="\n".join(lines),
-        result={"builds": [build.to_dict() for build in builds]},
-        exit_code=EXIT_FAILED if failed else EXIT_JOB_LEFT if waiting else EXIT_OK,
-    )
