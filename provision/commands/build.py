@@ -185,22 +185,15 @@ def watched_time(site: Site) -> Iterator[None]:
         with interrupted_at_time_limit():
             yield
     except OutOfTime:
-        raise _start_again(site) from None
-
-
-def _start_again(site: Site) -> Interruption:
-    """Put this job back into the queue, if that was not done often; returns the error that says so."""
-    job, restarts = job_here(environ()), restarts_here(environ())
-    what = f"the time of job {job} is nearly over; finished steps are kept"
-    if job is None or restarts >= MOST_RESTARTS:
-        hint = "raise `job.time` in the profile, then submit it again: it continues with the first unfinished step"
-        return Interruption(f"{what}; it was started again {restarts} times before", hint=hint)
-    say(f"{what}; it goes back into the queue, and continues with the first unfinished step")
-    refused = requeue(job, site.scheduler.name)  # the scheduler ends this process now
-    if refused is None:
-        return Interruption(f"{what}; job {job} is in the queue again")
-    return Interruption(
-        f"{what}; Slurm does not start job {job} again",
-        hint="submit it again: it continues with the first unfinished step",
-        evidence=[refused],
-    )
+        job, restarts = job_here(environ()), restarts_here(environ())
+        what = f"the time of job {job} is nearly over; finished steps are kept"
+        if job is None or restarts >= MOST_RESTARTS:
+            hint = "raise `job.time` in the profile, then submit it again: it continues with the first unfinished step"
+            raise Interruption(f"{what}; it was started again {restarts} times before", hint=hint) from None
+        say(f"{what}; it goes back into the queue, and continues with the first unfinished step")
+        refused = requeue(job, site.scheduler.name)  # the scheduler ends this process now
+        if refused is None:
+            raise Interruption(f"{what}; job {job} is in the queue again") from None
+        hint = "submit it again: it continues with the first unfinished step"
+        message = f"{what}; Slurm does not start job {job} again"
+        raise Interruption(message, hint=hint, evidence=[refused]) from None

@@ -33,7 +33,12 @@ def run(args: argparse.Namespace) -> Outcome:
     """Explain the log; exit 0 if it shows no failure, 1 if the failure is known, 3 if it is not."""
     if args.list:
         return _list(args.log)
-    logs, after = _logs(args.log, args.site)
+    logs, after = [args.log], list[str]()
+    if args.log != "-" and not is_file(args.log):
+        # A log that is a file is explained without the rooms that know jobs and environments: they take longer to load.
+        from provision.commands.shared.log_names import logs_named
+
+        logs, after = logs_named(args.log, args.site)
     explained = [(log, explain_log(_shown(given_blocks(log), log))) for log in logs]
     # Of several logs, the newest with a known failure tells most.
     log, explanation = min(explained, key=lambda pair: ("known", "unknown", "healthy").index(pair[1].verdict))
@@ -74,20 +79,6 @@ def _list(words: str) -> Outcome:
         {"failure": entry.id, "example": entry.example, "cause": entry.cause, "hint": entry.hint} for entry in found
     ]
     return Outcome(text="\n".join(lines) or f"no known failure has the words `{words}`", result={"failures": listed})
-
-
-def _logs(name: str, site: str) -> tuple[list[str], list[str]]:
-    """The paths of the logs that a user means, and what to run next if they show no failure.
-
-    Raises:
-        ConfigError: there is no such log.
-    """
-    if name == "-" or is_file(name):
-        return [name], []
-    # A log that is a file is explained without the rooms that know jobs and environments: they take longer to load.
-    from provision.commands.shared.log_names import logs_named
-
-    return logs_named(name, site)
 
 
 def _describe(explanation: Explanation) -> list[str]:

@@ -34,11 +34,8 @@ def run(args: argparse.Namespace) -> Outcome:
         request = target.request(facts)
     except PlanError as error:
         by_profile = f"provision plan --site {args.site} --arch {target.arch.name} --profile"
-        raise PlanError(
-            error.message,
-            evidence=[*error.evidence, f"to plan from the profile alone: `{by_profile}`"],
-            hint=error.hint,
-        ) from error
+        error.evidence += (f"to plan from the profile alone: `{by_profile}`",)
+        raise
     plan = target.plan(request, facts)
     notes = (*blockers(request, facts), *network_faults(request, plan), *faults_of(target.check_node(facts)))
     stack, minor = target.stack, request.minor
@@ -57,7 +54,7 @@ def run(args: argparse.Namespace) -> Outcome:
         key = (stack.framework.version, keras_of(stack.framework.version, stack.environ), minor)
         lines.append(f"measured: {describe_cell(*key, find_cell(read_cells(), *key))}")
     own = target.own_files(args.stack)
-    lines += chosen_lines(target)
+    lines += [f"passed over: {line}" for line in target.passed_over]
     lines.append(f"configuration: {describe_own_files(own)}")
     for fault in notes:
         kind = "note" if fault.kind == "outside-job" else "problem on this machine"  # a login node is not at fault
@@ -70,11 +67,6 @@ def run(args: argparse.Namespace) -> Outcome:
         "not_here": [fault.message for fault in notes],
     }
     return Outcome(text="\n".join(lines), result=result)
-
-
-def chosen_lines(target: Target) -> list[str]:
-    """Why a stack with ranges did not choose a newer one, one line for each."""
-    return [f"passed over: {line}" for line in target.passed_over]
 
 
 def _outline(target: Target, args: argparse.Namespace, *, forced: bool) -> Outcome:
@@ -112,7 +104,8 @@ def _outline(target: Target, args: argparse.Namespace, *, forced: bool) -> Outco
         lines += [f"{title:<12} {value}" if index == 0 else f"{'':<12} {value}" for index, value in enumerate(values)]
     against, doubts = judge_profile(site, arch, stack)
     unconfirmed, cannot = unconfirmed_values(site, arch), cannot_work(site)
-    lines += ["", *chosen_lines(target), *(f"{cannot}: {stack.name} {line}" for line in against)]
+    lines += ["", *(f"passed over: {line}" for line in target.passed_over)]
+    lines += [f"{cannot}: {stack.name} {line}" for line in against]
     lines += [f"to check: {line}" for line in doubts]
     if unconfirmed:
         lines.append(f"nobody confirmed: {', '.join(unconfirmed)}")

@@ -32,20 +32,16 @@ def run(args: argparse.Namespace) -> Outcome:
     if seen.newer:
         raise seen.newer
     record, why = seen.record, seen.why
-    if record is None and why:
-        again = f"`{command_to_complete(store, env, site)}` builds it again, beside this one"
-        state = f"broken: {why}"
-        return Outcome(
-            text=f"environment  {env}\nstate        {state}\n\nhint: {again}",
-            result={"environment": str(env), "state": state, "steps": sorted(store.receipts(env))},
-        )
     if record is None:
-        done, by = sorted(store.receipts(env)), building(store, env)
-        text = f"environment  {env}\nstate        {by or 'unfinished'}; done: {', '.join(done) or 'nothing'}"
-        return Outcome(
-            text=text if by else f"{text}\n\nhint: {hint_to_complete(store, env, site)}",
-            result={"environment": str(env), "state": "building" if by else "unfinished", "steps": done},
-        )
+        done, by = sorted(store.receipts(env)), None if why else building(store, env)
+        state = f"broken: {why}" if why else "building" if by else "unfinished"
+        shown = state if why else f"{by or state}; done: {', '.join(done) or 'nothing'}"
+        text = f"environment  {env}\nstate        {shown}"
+        if why:
+            text += f"\n\nhint: `{command_to_complete(store, env, site)}` builds it again, beside this one"
+        elif not by:
+            text += f"\n\nhint: {hint_to_complete(store, env, site)}"
+        return Outcome(text=text, result={"environment": str(env), "state": state, "steps": done})
     state = (
         "published"
         if pointer == str(env)
@@ -105,16 +101,16 @@ def _part(name: str, value: str) -> list[str]:
 
 def _diff(store: Store, first: EnvironmentId, second: EnvironmentId) -> Outcome:
     """What differs between two environments that passed their proof: packages, identity, figures, machine."""
-    records = [store.record(env) for env in (first, second)]
-    before, after = records
+    before, after = (store.record(env) for env in (first, second))
     if before is None or after is None:
         raise PlanError(
             f"`{first if before is None else second}` has not passed its proof, so it has no record",
             hint="`provision list` shows the state of each",
             kind="unproved",
         )
-    packages = [dict(installed_versions(Path(store.layout.prefix(env)))) for env in (first, second)]
-    rows = record_diff(before, after, packages[0], packages[1])
+    rows = record_diff(
+        before, after, *(dict(installed_versions(Path(store.layout.prefix(env)))) for env in (first, second))
+    )
     lines = [f"- {first}", f"+ {second}"]
     lines += columns(
         [(f"{one.group} {one.name}", f"{one.before or '(none)'} -> {one.after or '(none)'}") for one in rows]

@@ -6,6 +6,7 @@ With `--loaded`, users and job scripts compare what their shell has loaded.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -113,7 +114,9 @@ def _examine(args: argparse.Namespace) -> Outcome:
 def _loaded() -> Outcome:
     """Compare the module that is loaded with the record of its proof."""
     name, prefix = set_by_module("PROVISION_ENVIRONMENT"), set_by_module("VIRTUAL_ENV")
-    own = _own_venv(Path(prefix))
+    own: Beneath | None = None
+    with contextlib.suppress(ConfigError):  # it is another folder, such as the environment itself
+        own = read_venv(Path(prefix))
     below = Path(own.prefix if own else prefix)
     record = _record(below / ".provision" / "record.json", name)
     env = EnvironmentId.parse(name)
@@ -138,14 +141,6 @@ def _loaded() -> Outcome:
         result={"environment": name, "checks": [check.to_dict() for check in checks]},
         exit_code=EXIT_FAILED if wrong else EXIT_OK,
     )
-
-
-def _own_venv(prefix: Path) -> Beneath | None:
-    """What a user's own venv was made on; None if it is another folder, such as the environment itself."""
-    try:
-        return read_venv(prefix)
-    except ConfigError:
-        return None
 
 
 def _record(path: Path, name: str) -> Record:

@@ -7,16 +7,14 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from provision.commands.shared.following import stopped_following
+from provision.commands.shared.following import follow_to_end
 from provision.commands.shared.outcome import Outcome
 from provision.commands.shared.target import Target
 from provision.errors import EXIT_JOB_LEFT, JobError
 from provision.jobs.user_script import Script
 from provision.machine.files.disk import write
-from provision.machine.submission.follow import follow
 from provision.machine.submission.submit import submit_script
 from provision.machine.terminal.console import say
-from provision.machine.terminal.progress_lines import listener
 from provision.schedulers.status import ending
 
 
@@ -32,11 +30,8 @@ def submit_job(
         say(f"submitted job {number} (`{path}`); follow it: `{again}`")
         return Outcome(text=number, result=result, exit_code=EXIT_JOB_LEFT)
     say(f"submitted job {number} (`{path}`)")
-    try:
-        with listener() as listen:
-            status = follow(number, name, target.store, listen, build=False, command=script.job.command)
-    except KeyboardInterrupt:
-        raise stopped_following(number, again, target.site) from None
+    command = script.job.command
+    status, _ = follow_to_end(number, again, target.site, target.store, build=False, command=command)
     return Outcome(text=ending(status), result={**result, "state": status.state, "output": status.output})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from provision.commands.shared.order import is_loaded_by_users
 from provision.errors import Interruption, JobError, ProvisionError
@@ -30,10 +31,10 @@ def stopped_following(number: str, again: str, site: Site) -> Interruption:
     )
 
 
-def follow_to_end(
-    number: str, again: str, site: Site, store: Store, *, build: bool | None = None
-) -> tuple[JobStatus, str]:
+def follow_to_end(number: str, again: str, site: Site, store: Store, **of_job: Any) -> tuple[JobStatus, str]:
     """Follow a job to its end; its status, and the environment that it builds, as its events name it.
+
+    `of_job` is what is known of it: `build` and `command` of `follow`.
 
     Raises:
         Interruption: the user stopped following; the job keeps running, and `again` is the command that resumes.
@@ -48,7 +49,7 @@ def follow_to_end(
                 name = event.environment if event.kind == "plan" else name
                 listen(event)
 
-            return follow(number, site.scheduler.name, store, note, build=build), name
+            return follow(number, site.scheduler.name, store, note, **of_job), name
     except KeyboardInterrupt:
         raise stopped_following(number, again, site) from None
     finally:

@@ -17,20 +17,15 @@ LAST = (
 
 def help_here(page: str = "") -> str:
     """The help, or a page of more verbs, for the width of this terminal; `all`: the help with the verbs of all pages."""
-    return page_text(page, columns()) if page in PAGES else help_text(columns(), everything=page == "all")
-
-
-def help_text(width: int, *, everything: bool = False) -> str:
-    """What `provision --help` prints, no line longer than this many columns."""
+    width = columns()
+    if page in PAGES:
+        return "\n".join(
+            [USAGE, "", *group_lines(*PAGES[page], width), "", "`provision --help` lists the other verbs."]
+        )
     lines = [USAGE, "", *fold(PURPOSE, width, 0)]
-    for title, verbs in (*GROUPS, *PAGES.values()) if everything else GROUPS:
+    for title, verbs in (*GROUPS, *PAGES.values()) if page == "all" else GROUPS:
         lines += ["", *group_lines(title, verbs, width)]
     return "\n".join([*lines, "", *(part for line in LAST for part in fold(line, width, 0))])
-
-
-def page_text(page: str, width: int) -> str:
-    """What `provision help users` prints, or `makers`."""
-    return "\n".join([USAGE, "", *group_lines(*PAGES[page], width), "", "`provision --help` lists the other verbs."])
 
 
 def group_lines(title: str, verbs: Sequence[tuple[str, str]], width: int) -> list[str]:

@@ -25,32 +25,22 @@ def logs_named(name: str, site: str) -> tuple[list[str], list[str]]:
     Raises:
         ConfigError: there is no such log.
     """
+    after: list[str] = []
     if exists(name):
         found = logs_in(Path(name))
         # The folder of a job's output is named like the job.
         found = found or (_logs_of_job(Path(name).name, site) if JOB.fullmatch(Path(name).name) else [])
     elif JOB.fullmatch(name):
         found = _logs_of_job(name, site)
-    elif _means_environment(name):
+    elif name.count("/") in (1, 2) and not name.endswith((".log", ".out", ".err", ".txt")):
         found = _logs_of_environment(name, site)
+        words = ["provision", "verify", name, *(["--site", site] if site != default_site() else [])]
+        after = [f"`{shlex.join(words)}` shows whether it has changed since it was proved"]
     else:
         raise _missing(name)
     if not found:
         raise ConfigError(f"no log of `{name}` was found", hint="name the file: `provision explain FILE`")
-    return [str(path) for path in found], _next_command(name, site)
-
-
-def _next_command(name: str, site: str) -> list[str]:
-    """What to run next if the logs of an environment show no failure: something may have changed it since."""
-    if not _means_environment(name) or exists(name):
-        return []
-    words = ["provision", "verify", name, *(["--site", site] if site != default_site() else [])]
-    return [f"`{shlex.join(words)}` shows whether it has changed since it was proved"]
-
-
-def _means_environment(name: str) -> bool:
-    """Whether a text has the form of an environment: `arch/module/version`, or two of them."""
-    return name.count("/") in (1, 2) and not name.endswith((".log", ".out", ".err", ".txt"))
+    return [str(path) for path in found], after
 
 
 def _missing(name: str, evidence: Iterable[str] = ()) -> ConfigError:

@@ -7,7 +7,7 @@ import functools
 import importlib
 import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from types import FrameType
 
 from provision import __version__
@@ -62,8 +62,9 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
         refuse_mistyped()
     check_site(args)
     console.completes = functools.partial(complete, typed=(verb, *words))
+    module, _, function = args.leaf.run.partition(":")
     try:
-        outcome = _function(args.leaf.run)(args)
+        outcome: Outcome = getattr(importlib.import_module(f"provision.commands.{module}"), function)(args)
     finally:
         console.completes = str
     try:
@@ -102,15 +103,6 @@ def check_site(args: argparse.Namespace) -> None:
     )
 
 
-def _function(path: str) -> Callable[[argparse.Namespace], Outcome]:
-    """The function of a command, as `module:function` below `provision.commands`."""
-    module, _, name = path.partition(":")
-    function: Callable[[argparse.Namespace], Outcome] = getattr(
-        importlib.import_module(f"provision.commands.{module}"), name
-    )
-    return function
-
-
 def report_failure(words: Sequence[str], error: BaseException, code: int) -> int:
     """Report what ended the command line, and return the exit code; `words` begin with the verb.
 
@@ -125,7 +117,11 @@ def report_failure(words: Sequence[str], error: BaseException, code: int) -> int
         return report(words, error, as_json)
     if isinstance(error, KeyboardInterrupt):
         word = "ended by a signal" if isinstance(error, Terminated) else "interrupted"
-        return report(words, interruption(word, words), as_json)
+        kept, again = (
+            KEPT.get(" ".join(words[:2])) or KEPT.get(words[0]) or ("nothing was kept", "starts from the beginning")
+        )
+        hint = f"run the same command again: it {again}"
+        return report(words, Interruption(f"{word}; {kept}", hint=hint), as_json)
     # A path that cannot be used, of whatever kind and wherever it came from, is a fault of the path.
     if isinstance(error, OSError) and error.filename is not None:
         if error.filename == "stdout":
@@ -146,14 +142,6 @@ def _terminated(number: int, frame: FrameType | None) -> None:
 
 def _ignored(number: int, frame: FrameType | None) -> None:
     """Nothing. With SIG_IGN, programs that are started later would ignore the signal too."""
-
-
-def interruption(word: str, words: Sequence[str]) -> Interruption:
-    """The error of a command that was interrupted (`word` says how): what is kept, and what the same command does again."""
-    kept, again = (
-        KEPT.get(" ".join(words[:2])) or KEPT.get(words[0]) or ("nothing was kept", "starts from the beginning")
-    )
-    return Interruption(f"{word}; {kept}", hint=f"run the same command again: it {again}")
 
 
 def report(words: Sequence[str], error: ProvisionError, as_json: bool) -> int:
