@@ -104,8 +104,8 @@ def own_options(command: CommandOptions) -> list[Option]:
 
 def describe_argument(argument: Option) -> str:
     """An argument in a synopsis."""
-    text = argument.word + (" ..." if argument.many else "")
-    return f"[{text}]" if argument.optional else text
+    text = argument.word + (" ..." if argument.number in ("*", "+") else "")
+    return f"[{text}]" if argument.number in ("?", "*") else text
 
 
 def describe_option(option: Option) -> str:

@@ -169,9 +169,13 @@ def prove_all(args: argparse.Namespace, site: Site) -> Outcome:
     if args.environment:
         env = find_environment(store, args.environment, args.arch, site=site)
         published_record(store, env)
-        wanted = [Again(environment=env, arch=arch_of(site, env).name, earlier=read_proofs(store, env))]
+        archs = {env: arch_of(site, env).name}
     else:
-        wanted = published_environments(store, site, site.arch(args.arch).name if args.arch else None)
+        arch = site.arch(args.arch).name if args.arch else None
+        loaded = map(EnvironmentId.parse, sorted(set(store.pointers().values())))
+        known = {env: of.name for env in loaded if (of := site.arch_built_as(env.arch))}  # of another, its arch is gone
+        archs = {env: name for env, name in known.items() if arch in (None, name)}
+    wanted = [Again(environment=env, arch=name, earlier=read_proofs(store, env)) for env, name in archs.items()]
     if not wanted:
         raise ConfigError(
             "users load no environment" + (f" of arch `{args.arch}`" if args.arch else "") + f" below `{store.root}`",
@@ -181,31 +185,16 @@ def prove_all(args: argparse.Namespace, site: Site) -> Outcome:
     if args.submit:
         return _in_jobs(args, site, store, wanted)
     refuse_outside_job(site, args.environment or "--all")
-    archs = list(dict.fromkeys(one.arch for one in wanted))
-    if len(archs) > 1 and site.scheduler.name != "none":
+    several = list(dict.fromkeys(archs.values()))
+    if len(several) > 1 and site.scheduler.name != "none":
         raise ConfigError(
-            f"users load environments of several archs: {', '.join(archs)}",
-            hint=f"{add_arch(archs)}, or `--submit`: one job for each arch",
+            f"users load environments of several archs: {', '.join(several)}",
+            hint=f"{add_arch(several)}, or `--submit`: one job for each arch",
             kind="ambiguous-arch",
         )
-    with contextlib.ExitStack() as stack:
-        listen = stack.enter_context(listener())
-        if args.events:
-            listen = to_all(listen, stack.enter_context(to_file(Path(args.events))))
-        _prove_here(args, site, store, wanted, listen)
+    with listener() as listen, to_file(Path(args.events)) if args.events else contextlib.nullcontext() as write_event:
+        _prove_here(args, site, store, wanted, to_all(listen, write_event) if write_event else listen)
     return _outcome(wanted)
-
-
-def published_environments(store: Store, site: Site, arch: str | None) -> list[Again]:
-    """What users load, of one arch or of all."""
-    found = []
-    for name in sorted(set(store.pointers().values())):
-        env = EnvironmentId.parse(name)
-        with contextlib.suppress(ConfigError):  # its arch is gone
-            of_site = arch_of(site, env).name
-            if arch in (None, of_site):
-                found.append(Again(environment=env, arch=of_site, earlier=read_proofs(store, env)))
-    return found
 
 
 def _prove_here(args: argparse.Namespace, site: Site, store: Store, wanted: Sequence[Again], listen: Listener) -> None:

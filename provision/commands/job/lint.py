@@ -79,9 +79,7 @@ def run(args: argparse.Namespace) -> Outcome:
     notes = _notes(script, trainings, unread, known, arch, rules)
     if errors:
         raise LintError(
-            f"{count_findings(findings)} in `{name}`"
-            if len(trainings) + (script is not None) < 2
-            else f"{count_findings(findings)} in {_listed(script, trainings)}",
+            f"{count_findings(findings)} in {_listed(script, trainings)}",
             findings=[finding.to_dict() for finding in findings],
             evidence=[*shown, *notes],
             hint=f"fix the errors, then `{_again(args)}`" if name != "stdin" else "fix the errors, then check it again",
@@ -124,23 +122,17 @@ def _notes(
     notes = [f"training script `{path}` was not read: {reason}; add `--script PROGRAM`" for path, reason in unread]
     if script is not None and not trainings and not unread:
         notes.append("no training script was read: the job starts no Python file; add `--script PROGRAM` to check one")
-    against = "the limits of a site were not checked: add `--site SITE`"
-    if site is not None and script is None:
+    if site is None:
+        against = "the limits of a site were not checked: add `--site SITE`"
+    elif script is None:
         against = f"site `{site.name}`"
-    elif site is not None and script is not None:
+    elif arch is None and on_other_nodes(script, site):
+        against = f"site `{site.name}`; the profile does not describe the nodes of this job, so sizes were not checked"
+    else:
         archs = (arch,) if arch else archs_for(script, site)
         names = ", ".join(f"`{one.name}`" for one in archs)
-        against = (
-            f"site `{site.name}`, arch {names}"
-            if len(archs) == 1
-            else f"site `{site.name}`, what holds for all of {names}"
-        )
-        if arch is None and on_other_nodes(script, site):
-            against = (
-                f"site `{site.name}`; the profile does not describe the nodes of this job, so sizes were not checked"
-            )
-        elif len(archs) > 1:
-            against += "; add `--arch ARCH` to check more"
+        of_several = f"what holds for all of {names}; add `--arch ARCH` to check more"
+        against = f"site `{site.name}`, {f'arch {names}' if len(archs) == 1 else of_several}"
     return [*notes, f"checked with {rules} rules; {against}"]
 
 

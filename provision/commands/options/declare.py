@@ -66,16 +66,6 @@ class Option:
         """What the value names, of `KINDS`; empty if completion offers nothing, or only `choices`."""
         return "" if self.choices else KINDS.get(self.word, "")
 
-    @property
-    def optional(self) -> bool:
-        """Whether an argument can be left out."""
-        return self.number in ("?", "*")
-
-    @property
-    def many(self) -> bool:
-        """Whether an argument can be several words."""
-        return self.number in ("*", "+")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:

@@ -104,8 +104,8 @@ def lines(draw: st.DrawFn) -> list[str]:
         return draw(good | words if wild else good)
 
     for argument in command.arguments:
-        if not argument.optional or draw(st.booleans()):
-            line += [value(argument) for _ in range(draw(st.integers(1, 2)) if argument.many else 1)]
+        if argument.number not in ("?", "*") or draw(st.booleans()):
+            line += [value(argument) for _ in range(draw(st.integers(1, 2)) if argument.number in ("*", "+") else 1)]
     if not wild:
         name, arch = draw(st.sampled_from([one for one in ARCHS if one[0] != "generic-slurm"]))
         needed = {
