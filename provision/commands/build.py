@@ -176,11 +176,7 @@ def _archs(args: argparse.Namespace) -> list[str]:
 
 @contextlib.contextmanager
 def watched_time(site: Site) -> Iterator[None]:
-    """End what runs inside when the scheduler announces the end of the job's time, and let the job start again.
-
-    Raises:
-        Interruption: it came.
-    """
+    """End what runs inside when the scheduler announces the end of the job's time, and let the job start again."""
     try:
         with interrupted_at_time_limit():
             yield

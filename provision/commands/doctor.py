@@ -176,11 +176,7 @@ def _arch(target: Target) -> Iterator[Check]:
 
 
 def _request(target: Target, facts: Facts, group: str) -> Iterator[Check]:
-    """Check what can be checked once the build for an arch can be requested.
-
-    Raises:
-        ProvisionError: it cannot.
-    """
+    """Check what can be checked once the build for an arch can be requested."""
     arch, request = target.arch, target.request(facts)
     yield observed(group, "good", f"lock `{request.lock.path}` matches its input")
     faults = (*gpu_faults(request, facts), *library_faults(request), *closed_faults(request, facts))

@@ -103,17 +103,12 @@ def _describe(explanation: Explanation) -> list[str]:
         return lines + (["other lines that look like errors:", *_numbered(rest)] if rest else [])
     if explanation.verdict == "unknown":
         return _describe_unknown(explanation)
-    end = (
-        ""
-        if explanation.ended or explanation.whole
-        else ", but the log has no end: it is cut off, or the program is still running"
-    )
-    notes = explanation.findings[:MOST_OTHERS]
-    may_matter = (
-        [] if explanation.ended else [note for note in notes if note.entry.level != "notice" or "matters" in note.cause]
-    )
-    if may_matter:
-        end = ", but a warning may matter: " + may_matter[0].cause.partition("; it matters")[0]
+    end, notes = "", explanation.findings[:MOST_OTHERS]
+    if not (explanation.ended or explanation.whole):
+        end = ", but the log has no end: it is cut off, or the program is still running"
+    matter = [note for note in notes if note.entry.level != "notice" or "matters" in note.cause]
+    if matter and not explanation.ended:
+        end = ", but a warning may matter: " + matter[0].cause.partition("; it matters")[0]
     lines = _sentences("", f"no failure found{end}")
     for note in notes:
         lines += [f"  line {note.number}: {note.text}", *_sentences("  a warning only: ", f"{note.cause}; {note.hint}")]

@@ -42,14 +42,11 @@ def run(args: argparse.Namespace) -> Outcome:
         elif not by:
             text += f"\n\nhint: {hint_to_complete(store, env, site)}"
         return Outcome(text=text, result={"environment": str(env), "state": state, "steps": done})
-    state = (
-        "published"
-        if pointer == str(env)
-        else "proved, but the module loads another environment"
-        if pointer
-        else "proved"
-    )
-    state = f"broken: {why}" if why else state
+    state = "proved, but the module loads another environment" if pointer else "proved"
+    if pointer == str(env):
+        state = "published"
+    if why:
+        state = f"broken: {why}"
     marks = marks_of(store, env, store.generations.look(store.generations.pointer(env.arch))[0])
     advisories = advisories_line(installed_versions(Path(store.layout.prefix(env))))
     lines = [

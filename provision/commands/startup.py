@@ -29,10 +29,13 @@ def run(args: argparse.Namespace) -> Outcome:
     lines = advice(rows, args.ranks_per_node, best, worst)
     if args.plot:
         write(Path(args.plot), drawing(rows))
+    launcher, mpi_init = (
+        f"{number.best:g} – {number.worst:g} s" for number in (numbers["launcher_s"], numbers["mpi_init_s"])
+    )
     text = [
         *_table(rows),
         "",
-        f"with every way: launcher {_span(numbers['launcher_s'])}, MPI_Init {_span(numbers['mpi_init_s'])}",
+        f"with every way: launcher {launcher}, MPI_Init {mpi_init}",
         *lines,
         "",
         "from these numbers, best to worst (`--given NAME=VALUE` or `NAME=BEST:WORST` replaces one)",
@@ -109,7 +112,3 @@ def _table(rows: Sequence[Estimate]) -> list[str]:
 def _text(number: Number) -> str:
     best, worst = (f"{value:.10g}" if value < 1e6 else f"{value:.3g}" for value in (number.best, number.worst))
     return best if best == worst else f"{best}:{worst}"
-
-
-def _span(number: Number) -> str:
-    return f"{number.best:g} – {number.worst:g} s"

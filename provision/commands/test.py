@@ -304,11 +304,7 @@ def ranks_of(site: Site, store: Store, env: EnvironmentId, listen: Listener) -> 
 
 
 def published_record(store: Store, env: EnvironmentId) -> Record:
-    """The record of an environment that users load.
-
-    Raises:
-        PlanError: it is not published.
-    """
+    """The record of an environment that users load."""
     record = store.record(env)
     if record is None or store.pointers().get(env.pointer) != str(env):
         raise PlanError(
@@ -320,11 +316,7 @@ def published_record(store: Store, env: EnvironmentId) -> Record:
 def judged(
     site: Site, env: EnvironmentId, ranks: Ranks, proof: ProofResult, earlier: tuple[ProofResult, ...]
 ) -> ProofResult:
-    """The proof with what is worse than before; it is written to its verdict, where `list` and `report` read it.
-
-    Raises:
-        StoreError: the verdict cannot be written.
-    """
+    """The proof with what is worse than before; it is written to its verdict, where `list` and `report` read it."""
     findings = judge_history(earlier, proof, arch_of(site, env).proof)
     if findings:
         proof = dataclasses.replace(proof, findings=findings)

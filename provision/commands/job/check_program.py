@@ -22,11 +22,7 @@ MOST_MODULES = 300
 
 
 def read_program(path: str, text: str | None = None) -> TrainingProgram:
-    """The training script at this path, or of this text, with what it imports from its folder, and what that imports.
-
-    Raises:
-        ConfigError: the script cannot be read.
-    """
+    """The training script at this path, or of this text, with what it imports from its folder, and what that imports."""
     text = read_given(path, "training script", errors="replace") if text is None else text
     beside: dict[str, str] = {}
     unread = [(path, text)]

@@ -132,11 +132,7 @@ def _requirements(args: argparse.Namespace, lock: Lock, minor: str) -> Requireme
 
 
 def _own_overlay(args: argparse.Namespace, site: Site) -> str | None:
-    """The path of the new overlay, for the node; None if the site has no overlays, which is refused later.
-
-    Raises:
-        ConfigError: it is not a valid path.
-    """
+    """The path of the new overlay, for the node; None if the site has no overlays, which is refused later."""
     base = site.container.overlay if site.container else None
     path: str | None = args.overlay
     if path is None and base is not None:

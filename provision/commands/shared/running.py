@@ -61,7 +61,7 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
     if verb != "site":  # which makes the folder
         refuse_mistyped()
     check_site(args)
-    console.completes = functools.partial(complete, typed=(verb, *words))
+    completed = console.completes = functools.partial(complete, typed=(verb, *words))
     module, _, function = args.leaf.run.partition(":")
     try:
         outcome: Outcome = getattr(importlib.import_module(f"provision.commands.{module}"), function)(args)
@@ -69,7 +69,6 @@ def run_verb(verb: str, words: Sequence[str]) -> int:
         console.completes = str
     try:
         if args.json:
-            completed = functools.partial(complete, typed=(verb, *words))
             envelope(verb, result=complete_result(outcome.result, completed), ok=outcome.exit_code == EXIT_OK)
         elif outcome.text:
             console.write_out(complete_text(secrets_here().hide_known(outcome.text), (verb, *words)))

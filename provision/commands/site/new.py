@@ -26,7 +26,6 @@ from provision.machine.probes.login_node import modules_here, path_of_new_profil
 from provision.machine.terminal.console import can_ask, say
 from provision.planning.site_proposals import SeenMachine, kinds_by_name
 from provision.profile.blanks import (
-    Blank,
     blanks,
     copy_arch,
     fill,
@@ -78,7 +77,11 @@ def run(args: argparse.Namespace) -> Outcome:
     (rewrite if again else write)(path, filled)
     remove(dialogue.draft)
     lines = [f"written: {path}", *(f"  from this machine: {key} = {answers[key]}" for key in dialogue.taken)]
-    lines += [*_to_fill_in(left), *([] if asks else notes)]
+    if left:
+        are = "is" if len(left) == 1 else "are"
+        lines.append(f"{count(len(left), 'value')} {are} still to be filled in before a build:")
+        lines += [f'  {blank.path} = "?"' + (f"  # {blank.question}" if blank.question else "") for blank in left]
+    lines += [] if asks else notes
     typed = shlex.quote(args.name)
     first = (
         f"`provision site new {typed}` asks for them again; then `provision site check {typed}` and " if left else ""
@@ -234,15 +237,6 @@ def _refuse_faults(filled: str, path: Path, name: str, origin: object, *, comple
     except ConfigError as error:
         hint = f"nothing was written; correct `{origin}`, then run the same command again"
         raise ConfigError(error.message, evidence=error.evidence, hint=hint) from error
-
-
-def _to_fill_in(left: Sequence[Blank]) -> list[str]:
-    """The blanks that are left, with their questions."""
-    if not left:
-        return []
-    are = "is" if len(left) == 1 else "are"
-    lines = [f"{count(len(left), 'value')} {are} still to be filled in before a build:"]
-    return lines + [f'  {blank.path} = "?"' + (f"  # {blank.question}" if blank.question else "") for blank in left]
 
 
 def surroundings(keys: Sequence[str]) -> SeenMachine:
