@@ -28,7 +28,7 @@ from provision.machine.files.disk import exists, write
 from provision.machine.install.ranks import Ranks, loaded_environment
 from provision.machine.probes.provided import provided_environment
 from provision.machine.programs.shell import environ, which
-from provision.machine.root.completing import needed_subject
+from provision.machine.root.completing import needed_subject, published_record
 from provision.machine.root.entries import read_proofs
 from provision.machine.root.event_file import to_all, to_file
 from provision.machine.root.store import Store
@@ -39,7 +39,6 @@ from provision.machine.terminal.progress_lines import listener, shown_as_step, s
 from provision.model.event import Event, Listener, error_event
 from provision.model.layout import DELIVER, EnvironmentId
 from provision.model.proof_result import ProofResult
-from provision.model.record import Record
 from provision.planning.proof_table import proof_table
 from provision.profile.site import Site
 from provision.proof.history import judge_history
@@ -168,7 +167,7 @@ def prove_all(args: argparse.Namespace, site: Site) -> Outcome:
     store = read_store(site)
     if args.environment:
         env = find_environment(store, args.environment, args.arch, site=site)
-        published_record(store, env)
+        published_record(store, env, site, "provision test %s")
         archs = {env: arch_of(site, env).name}
     else:
         arch = site.arch(args.arch).name if args.arch else None
@@ -286,7 +285,7 @@ def ranks_of(site: Site, store: Store, env: EnvironmentId, listen: Listener) -> 
         PlanError: it is not published, or this is not a job.
         ConfigError: its arch or its stack is gone.
     """
-    record = published_record(store, env)
+    record = published_record(store, env, site, "provision test %s")
     refuse_outside_job(site, str(env))
     stack = shipped.load_stack(record.stack)
     deliver = store.layout.images(env) / DELIVER
@@ -301,16 +300,6 @@ def ranks_of(site: Site, store: Store, env: EnvironmentId, listen: Listener) -> 
     loaded = loaded_environment(site.modules, modulepath, record.module, records / "activate.sh", log)
     python = str(store.layout.prefix(env) / "bin" / "python")
     return Ranks(store=store, python=python, proof=proof, environ=loaded, log=log, listen=listen, into=into)
-
-
-def published_record(store: Store, env: EnvironmentId) -> Record:
-    """The record of an environment that users load."""
-    record = store.record(env)
-    if record is None or store.pointers().get(env.pointer) != str(env):
-        raise PlanError(
-            f"`{env}` is not published, so no module loads it", hint="`provision build` proves it and publishes it"
-        )
-    return record
 
 
 def judged(

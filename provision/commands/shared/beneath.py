@@ -18,7 +18,7 @@ from provision.machine.install import make_own_venv
 from provision.machine.install.make_own_venv import read_venv
 from provision.machine.probes.provided import ProvidedPython, provided_python
 from provision.machine.programs.shell import absolute, environ
-from provision.machine.root.completing import hint_to_complete
+from provision.machine.root.completing import published_record
 from provision.machine.root.store import Store
 from provision.model.check import Check
 from provision.model.layout import EnvironmentId
@@ -91,23 +91,13 @@ def ground_of_environment(
 ) -> Ground:
     """A published environment, for a venv or a kernel on it.
 
-    `retry` is the command for the hint, with `%s` for the environment that is published.
+    `retry` is as of `published_record`.
 
     Raises:
         PlanError: it is not published.
         CommandError: its Python does not start.
     """
-    record = store.record(env)
-    published = store.pointers().get(env.pointer)
-    if record is None or published != str(env):
-        raise PlanError(
-            f"`{env}` is not published" + (f": its module loads `{published}`" if published else ""),
-            hint=f"`{retry % published}`"
-            if published
-            else f"`provision publish --site {site.typed} {env}` publishes it"
-            if record
-            else hint_to_complete(store, env, site),
-        )
+    record = published_record(store, env, site, retry)
     minor, folders = make_own_venv.look_beneath(record.prefix, environ())
     beneath = Beneath(
         environment=str(env),
