@@ -5,17 +5,15 @@ The code for sh is in the environment; that for other shells is made of the same
 
 from __future__ import annotations
 
-import argparse
-
 from provision.commands.shared.environments import named_environment
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import PlanError
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.machine.root.completing import hint_to_complete
 from provision.machine.root.sealing import read_description
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Print shell code; `provision_deactivate` undoes it."""
     site, store, env = named_environment(args)
     record = store.record(env)

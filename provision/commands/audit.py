@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from provision.commands.shared.environments import find_environment, read_store
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.typos import refuse_other_than_one
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
 from provision.knowledge.advisories import Open, open_advisories
@@ -25,7 +24,7 @@ MOST_NAMED = 6
 Subject = tuple[str, tuple[tuple[str, str], ...]]
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Report the advisories that are open; the exit code is 1 if there are any that `--ignore` does not name."""
     refuse_other_than_one(args, "--all", "--stack", hint="`provision audit --all`")
     subjects = _stack(args.stack) if args.stack else _environments(args.site, args.environment)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import json
 from collections.abc import Iterator
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.order import Order, built_outcome, is_installed
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.typos import refuse_submit, refuse_unused
 from provision.errors import ConfigError, DriftError, Interruption, ProvisionError, raise_faults
 from provision.machine.configuration import shipped
@@ -36,7 +35,7 @@ from provision.wording import add_arch
 MOST_RESTARTS = 5
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Build on this machine, or submit a job that builds."""
     if args.submit:
         refuse_unused(args, "`--submit` makes its own plan", "--plan", "--settings", "--events", "--requeue")
@@ -154,7 +153,7 @@ def _refuse_drift(expected: dict[str, str], plan: Plan, facts: Facts) -> None:
         )
 
 
-def _archs(args: argparse.Namespace) -> list[str]:
+def _archs(args: Args) -> list[str]:
     """The archs to build; none if the site has only one and none is named.
 
     Raises:

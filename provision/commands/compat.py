@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from dataclasses import replace
 from typing import Any
 
 from provision.commands.shared.environments import read_store
 from provision.commands.shared.offer import offer_for
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.knowledge.combinations import Combinations
 from provision.knowledge.frameworks import FRAMEWORKS
 from provision.machine.configuration import shipped
@@ -23,7 +22,7 @@ from provision.profile.site import Site
 NEEDS = ("python", "cuda", "cudnn", "nccl", "glibc", "numpy", "protobuf", "keras", "compiler", "cxx", "abi")
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Judge every stack."""
     site = shipped.load_site(args.site)
     arch, known, cells = site.arch(args.arch), read_combinations(), read_cells()

@@ -6,12 +6,11 @@ The script is written from the declarations of the options. It knows the verbs a
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable
 
 from provision.commands.options import COMMANDS
 from provision.commands.options.declare import CommandOptions, Option
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 
 VERBS = tuple(COMMANDS.values())
 # The commands that have options: verbs without sub-verbs, and sub-verbs.
@@ -130,7 +129,7 @@ complete -c provision -f
 """
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Print the script."""
     text = WRITERS[args.shell]()
     return Outcome(text=text, result={"shell": args.shell, "script": text})

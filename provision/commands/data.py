@@ -7,14 +7,13 @@ complete copy. Sites empty their scratch file systems, so what a job left there 
 
 from __future__ import annotations
 
-import argparse
 import posixpath
 import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.parsers import command_line
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError, UsageError
@@ -50,7 +49,7 @@ ADDRESS = re.compile(r"https?://[^/?#\s]+(?P<path>[^?#\s]*)([?#]\S*)?")
 TFDS_NAME = re.compile(r"[a-z0-9][a-z0-9_]*(/[A-Za-z0-9_.-]+)?(:[0-9.*]+)?")
 
 
-def run_fetch(args: argparse.Namespace) -> Outcome:
+def run_fetch(args: Args) -> Outcome:
     """Download it, and print where it is."""
     site = shipped.load_site(args.site)
     what: str = args.what
@@ -86,7 +85,7 @@ def _fetched(text: str, what: str, folder: str, files: Sequence[str] = (), links
     return Outcome(text=text, result=result)
 
 
-def _program(args: argparse.Namespace, site: Site) -> Outcome:
+def _program(args: Args, site: Site) -> Outcome:
     """The script that runs a program of the user in the site's container, in the folder in which it is started.
 
     Raises:
@@ -126,7 +125,7 @@ def _unknown(what: str, names: tuple[str, ...]) -> ConfigError:
     )
 
 
-def _fetch_address(args: argparse.Namespace, place: Path | None) -> Outcome:
+def _fetch_address(args: Args, place: Path | None) -> Outcome:
     address = ADDRESS.fullmatch(args.what)
     if address is None:
         raise ConfigError(f"`{args.what}` is not an address of http or https", hint="`https://HOST/PATH`")
@@ -170,7 +169,7 @@ def refuse_controls(*texts: str | None) -> None:
             )
 
 
-def choose_place(args: argparse.Namespace, site: Site) -> tuple[str, str | None]:
+def choose_place(args: Args, site: Site) -> tuple[str, str | None]:
     """A folder of the site, which a shell there expands, and the host for ssh; None if this machine sees the folder.
 
     Raises:
@@ -217,7 +216,7 @@ def choose_place(args: argparse.Namespace, site: Site) -> tuple[str, str | None]
     return there, f"{args.user}@{host}" if args.user else host
 
 
-def run_push(args: argparse.Namespace) -> Outcome:
+def run_push(args: Args) -> Outcome:
     """Measure the source and write the script."""
     site = shipped.load_site(args.site)
     refuse_controls(args.source)
@@ -248,7 +247,7 @@ def run_push(args: argparse.Namespace) -> Outcome:
     return Outcome(text=text, result=result)
 
 
-def run_pull(args: argparse.Namespace) -> Outcome:
+def run_pull(args: Args) -> Outcome:
     """Write the script."""
     site = shipped.load_site(args.site)
     refuse_controls(args.source, args.folder, args.name)

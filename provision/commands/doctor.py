@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from pathlib import Path
 
 from provision.commands.shared.environments import read_store
 from provision.commands.shared.hints import complete_with
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.target import Target, describe_own_files, make_target
 from provision.errors import EXIT_FAILED, EXIT_OK, CommandError, ConfigError, Fault, ProvisionError, StoreError
 from provision.jobs.on_cluster import misfits
@@ -34,7 +33,7 @@ from provision.schedulers import TITLES
 from provision.wording import count
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Check everything that a build needs."""
     site = shipped.load_site(args.site)
     checks = [observed("site", "good", f"`{site.name}`: {site.title or site.origin} ({site.origin})")]

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import shlex
 
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import ProvisionError
 from provision.knowledge.examples import EXAMPLES, Example
 from provision.machine.configuration import shipped
@@ -14,7 +13,7 @@ from provision.machine.programs.shell import absolute, default_site
 from provision.wording import columns
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """List the examples, or copy one."""
     if args.name is None:
         rows = [{"name": one.name, "job": one.job, "needs": one.needs, "purpose": one.purpose} for one in EXAMPLES]

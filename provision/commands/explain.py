@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 import shlex
 import sys
@@ -10,7 +9,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK, EXIT_UNKNOWN, ConfigError
 from provision.explain.conclude import Explanation, FoundFailure
 from provision.machine.files.disk import is_file
@@ -29,7 +28,7 @@ PROGRESS = 8 << 20
 COMMAND, BLANK = re.compile(r"`[^`]*`"), "\x1f"
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Explain the log; exit 0 if it shows no failure, 1 if the failure is known, 3 if it is not."""
     if args.list:
         return _list(args.log)

@@ -5,12 +5,11 @@ After that, a build needs no network. A file that was downloaded before is not d
 
 from __future__ import annotations
 
-import argparse
 from pathlib import PurePosixPath
 
 from provision.backends.spack.repository import refuse_old_python
 from provision.backends.venv.wheelhouse import fetch_lock
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.target import Target, read_target
 from provision.errors import ConfigError, raise_faults
 from provision.knowledge.versions import ascending
@@ -22,7 +21,7 @@ from provision.model.request import Request
 from provision.planning.preflight import place_faults
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Download what is missing."""
     target = read_target(args)
     if target.site.network.download_node:

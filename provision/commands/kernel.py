@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from pathlib import Path
 
@@ -13,7 +12,7 @@ from provision.commands.shared.beneath import (
     ground_of_venv,
 )
 from provision.commands.shared.environments import find_environment, site_and_store
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.parsers import command_line
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError
@@ -40,7 +39,7 @@ class KernelWish:
     dry_run: bool = False
 
 
-def run_install(args: argparse.Namespace) -> Outcome:
+def run_install(args: Args) -> Outcome:
     """Install it."""
     wish = KernelWish(
         folder=kernels_of(args),
@@ -99,7 +98,7 @@ def _install_on(wish: KernelWish, ground: Ground, name: str) -> Outcome:
     return _written(wish, dataclasses.replace(made, venv=str(venv)), ground.script(str(venv)), note)
 
 
-def _for_container(args: argparse.Namespace, wish: KernelWish) -> Outcome:
+def _for_container(args: Args, wish: KernelWish) -> Outcome:
     """A kernel for the site's container, in the form of Open OnDemand."""
     site = shipped.load_site(args.site)
     overlays = tuple(path if path.startswith("$") else absolute(path) for path in args.overlay)
@@ -168,12 +167,12 @@ def _written(wish: KernelWish, made: Kernel, script: EnvironmentScript, note: st
     return Outcome(text=f"installed {path}\n{note}\n\n{shown}", result=result)
 
 
-def kernels_of(args: argparse.Namespace) -> Path:
+def kernels_of(args: Args) -> Path:
     """The folder of kernels that the options name."""
     return kernels.kernels_folder(absolute(args.prefix) if args.prefix else None, environ())
 
 
-def run_list(args: argparse.Namespace) -> Outcome:
+def run_list(args: Args) -> Outcome:
     """List them."""
     folder = kernels_of(args)
     there = kernels.installed_kernels(folder)
@@ -190,7 +189,7 @@ def run_list(args: argparse.Namespace) -> Outcome:
     )
 
 
-def run_remove(args: argparse.Namespace) -> Outcome:
+def run_remove(args: Args) -> Outcome:
     """Remove it. A venv that the user made stays."""
     refuse_kernel_name(args.kernel)
     folder = kernels_of(args)

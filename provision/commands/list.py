@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-
 from provision.commands.shared.environments import arch_below, site_and_store
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK
 from provision.machine.root.entries import lost_modules, read_overview
 from provision.machine.root.store import Store
@@ -15,7 +13,7 @@ from provision.planning.environment_table import select, table
 from provision.wording import count
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """List the environments; the exit code is 1 if users can load what is not whole. Columns that do not fit are left out."""
     site, store = site_and_store(args)
     entries = read_overview(store)

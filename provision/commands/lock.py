@@ -5,9 +5,7 @@ A lock is for one Python minor version.
 
 from __future__ import annotations
 
-import argparse
-
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import ConfigError, UsageError
 from provision.jobs.overlay_job import lock_name
 from provision.knowledge.miniforge import release_for
@@ -21,7 +19,7 @@ from provision.profile.stack import PYTHON
 from provision.wording import nearest, nearest_name
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Compile the locks."""
     inputs, named = inputs_of_locks()
     if bool(args.names) == args.all:

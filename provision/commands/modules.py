@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import argparse
 from dataclasses import asdict
 
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import ConfigError
 from provision.launch.available_modules import SUBJECTS, matching, newest_first
 from provision.machine.configuration import shipped
 from provision.machine.probes.loaded_modules import available_modules
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """List the modules."""
     site = shipped.load_site(args.site)
     if site.modules.name == "none":

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from provision.commands.shared.environments import arch_of, named_environment
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import ConfigError, PlanError
 from provision.machine.install.packing import pack
 from provision.machine.programs.shell import environ
@@ -16,7 +15,7 @@ from provision.machine.terminal.console import say
 from provision.model.operation import Pack
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Pack it, or pack it again."""
     site, store, env = named_environment(args)
     with store.held(Path(store.layout.lock(env)), {"does": f"packs {env}"}, wait=False):

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
-
 from provision.commands.shared.environments import named_environment
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.typos import refuse_text
 from provision.machine.root.removing import Remover
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Write or remove the pin."""
     refuse_text("--reason", args.reason)
     _, store, env = named_environment(args)

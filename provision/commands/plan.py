@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 import textwrap
 
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.target import Target, describe_own_files, read_target
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError, lines_of
@@ -21,7 +20,7 @@ from provision.schedulers import scheduler_for
 from provision.wording import count
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Make the plan and show it."""
     target = read_target(args, unfinished=args.profile)
     alone = args.profile or not target.is_here
@@ -69,7 +68,7 @@ def run(args: argparse.Namespace) -> Outcome:
     return Outcome(text="\n".join(lines), result=result)
 
 
-def _outline(target: Target, args: argparse.Namespace, *, forced: bool) -> Outcome:
+def _outline(target: Target, args: Args, *, forced: bool) -> Outcome:
     """Describe a build from the profile alone."""
     # A plan for this machine needs none of these.
     from provision.commands.shared.offer import CANNOT_WORK, cannot_work, judge_profile

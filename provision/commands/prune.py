@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-
 from provision.commands.shared.environments import site_and_store
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import ConfigError, UsageError
 from provision.machine.files.disk import read_given
 from provision.machine.probes.ask_scheduler import running_jobs
@@ -14,7 +12,7 @@ from provision.machine.terminal.console import say
 from provision.planning.removal import DAY_S, Rules, Usage, decide, describe, freed, read_usage, to_dict
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Decide what goes, show it, and remove it if that is wanted."""
     usage = _usage(args)
     site, store = site_and_store(args)
@@ -40,7 +38,7 @@ def run(args: argparse.Namespace) -> Outcome:
     return Outcome(text=f"freed {freed(removed)}", result={"removed": True, "kept": kept, **plan})
 
 
-def _usage(args: argparse.Namespace) -> Usage | None:
+def _usage(args: Args) -> Usage | None:
     """The loads that the log of `--usage` lists; None without that option.
 
     Raises:

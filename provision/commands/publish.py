@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.environments import named_environment
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.typos import refuse_text
 from provision.errors import StoreError, UsageError
 from provision.machine.root.checking import glance
@@ -21,7 +20,7 @@ from provision.model.layout import EnvironmentId
 from provision.planning.publication import Marks, changes, differences, short
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Show what changes, then change it with one rename."""
     marks = read_marks(args)
     site, store, env = named_environment(args)
@@ -56,7 +55,7 @@ def run(args: argparse.Namespace) -> Outcome:
     )
 
 
-def read_marks(args: argparse.Namespace) -> Marks:
+def read_marks(args: Args) -> Marks:
     """How the module is to be shown.
 
     Raises:

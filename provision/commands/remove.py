@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import argparse
-
 from provision.commands.shared.environments import named_environment
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import ConfigError
 from provision.machine.files.disk import is_file
 from provision.machine.probes.ask_scheduler import running_jobs
@@ -13,7 +11,7 @@ from provision.machine.root.removing import Remover, removed_for
 from provision.planning.removal import days, freed, refuse_protected, to_dict
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Refuse what users load, what is pinned, and what is in use; remove the rest with one rename."""
     site, store, env = named_environment(args)
     remover = Remover(store, running_jobs(site.scheduler.name))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from provision.commands.shared.environments import site_and_store
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import ConfigError
 from provision.machine.probes.login_node import now_utc
 from provision.machine.rendering.report_pages import render_status_pages, write_status_pages
@@ -14,7 +13,7 @@ from provision.machine.root.entries import read_overview
 from provision.planning import status_pages
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Write a first page with a table of stacks and archs, and a page for each environment."""
     site, store = site_and_store(args)
     entries = read_overview(store)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
-
 from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.environments import arch_below, describe_arch, site_and_store
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import ConfigError
 from provision.machine.root.publishing import Publisher
@@ -15,7 +13,7 @@ from provision.profile.site import Site
 from provision.wording import add_arch
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Replace the pointer with one rename."""
     if args.list:
         refuse_unused(args, "`--list` only lists", "--generation", "--dry-run")

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from dataclasses import asdict
 from pathlib import Path
 
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import ConfigError
 from provision.jobs import scaling
 from provision.machine.files.disk import write
 from provision.machine.submission.run_folder import read_runs
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Read the runs and print the table."""
     if args.plot and Path(args.plot).suffix.lower() not in ("", ".svg"):
         raise ConfigError(

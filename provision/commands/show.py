@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import textwrap
 from pathlib import Path
 
 from provision.commands.shared.environments import find_environment, named_environment
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import PlanError
 from provision.machine.files.tables import advisories_line
 from provision.machine.probes.installed_packages import installed_versions
@@ -22,7 +21,7 @@ from provision.proof.reports import start_lines
 from provision.wording import columns
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Show the environment."""
     site, store, env = named_environment(args)
     if args.diff is not None:

@@ -6,7 +6,6 @@ archs of the shipped profiles are in `spack-envs/`, where all environments share
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import difflib
 from pathlib import Path
@@ -20,7 +19,7 @@ from provision.backends.spack.environment_yaml import (
 )
 from provision.backends.spack.externals import version_in
 from provision.commands.shared.environments import read_store
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.target import Target, make_target
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, ProvisionError, UsageError
 from provision.machine.configuration import shipped
@@ -35,7 +34,7 @@ from provision.planning.preflight import refuse_runtime
 FOLDER = "spack-envs"
 
 
-def run_setup(args: argparse.Namespace) -> Outcome:
+def run_setup(args: Args) -> Outcome:
     """Copy, make the Python, and put both into use."""
     source = args.source or environ().get("SPACK_ROOT")
     if not source:
@@ -51,7 +50,7 @@ def run_setup(args: argparse.Namespace) -> Outcome:
     return Outcome(text="\n".join(lines), result=result)
 
 
-def run_show(args: argparse.Namespace) -> Outcome:
+def run_show(args: Args) -> Outcome:
     """Write or print the environments."""
     if args.all and not args.into:
         raise UsageError("`--all` writes many files", hint=f"add `--into {FOLDER}`")
@@ -67,7 +66,7 @@ def run_show(args: argparse.Namespace) -> Outcome:
     return Outcome(text=files[name], result={"path": name, "text": files[name], "files": files})
 
 
-def run_diff(args: argparse.Namespace) -> Outcome:
+def run_diff(args: Args) -> Outcome:
     """Compare the files of a folder with what `show` would write there."""
     files, _ = _files(args)
     lines: list[str] = []
@@ -87,7 +86,7 @@ def run_diff(args: argparse.Namespace) -> Outcome:
     )
 
 
-def _files(args: argparse.Namespace) -> tuple[dict[str, str], list[str]]:
+def _files(args: Args) -> tuple[dict[str, str], list[str]]:
     """The files that the options name, and the archs that have none."""
     if args.all:
         return every_file()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import ConfigError
 from provision.knowledge.frameworks import FRAMEWORKS
 from provision.knowledge.versions import ascending
@@ -16,7 +15,7 @@ from provision.profile.stack import Stack
 from provision.profile.wish import Wish
 
 
-def run_list(args: argparse.Namespace) -> Outcome:
+def run_list(args: Args) -> Outcome:
     """List the stacks."""
     stacks, wishes, wrong = list[Stack](), list[Wish](), []
     for name in known("stacks"):

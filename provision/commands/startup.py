@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from provision.commands.shared.environments import named_environment
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import ConfigError
 from provision.knowledge.start_up_numbers import NUMBERS, Number
 from provision.launch.start_up import Estimate, advice, drawing, estimates
@@ -21,7 +20,7 @@ MEASURED = "measured by the proof of {}"
 LARGEST = 1e15
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Print the table, the recommendation and the numbers behind both."""
     numbers = {**NUMBERS, **(_of_environment(args) if args.environment else {}), **_given(args.numbers)}
     best, worst = ({name: getattr(number, case) for name, number in numbers.items()} for case in ("best", "worst"))
@@ -52,7 +51,7 @@ def run(args: argparse.Namespace) -> Outcome:
     )
 
 
-def _of_environment(args: argparse.Namespace) -> dict[str, Number]:
+def _of_environment(args: Args) -> dict[str, Number]:
     """What the proof of an environment measured; nothing of what it did not measure."""
     _, store, env = named_environment(args)
     record = store.record(env)

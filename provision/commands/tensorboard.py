@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 
 from provision.commands.shared.beneath import script_in
 from provision.commands.shared.environments import find_environment, read_store
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.parsers import command_line
 from provision.errors import CommandError, ConfigError
 from provision.jobs.environment_script import EnvironmentScript, on_modules
@@ -31,7 +30,7 @@ PORTS = range(1024, 65536)
 LOCAL_PORT = 6006
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Find the folder, print the tunnel, start TensorBoard until Ctrl-C."""
     if args.port is not None and args.port not in PORTS:
         raise ConfigError(
@@ -104,7 +103,7 @@ def find_run(text: str, site: Site) -> str:
     return inner if is_folder(inner) else found[0]
 
 
-def _program(args: argparse.Namespace, site: Site, store: Store) -> tuple[str, str, EnvironmentScript]:
+def _program(args: Args, site: Site, store: Store) -> tuple[str, str, EnvironmentScript]:
     """What has the TensorBoard that is used: the value of `--on`, its name, and the script that becomes its Python.
 
     Raises:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import json
@@ -17,7 +16,7 @@ from typing import Any
 from provision.commands.shared.environments import arch_of, find_environment, read_store
 from provision.commands.shared.following import follow_jobs
 from provision.commands.shared.hints import complete_error
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.target import make_target
 from provision.commands.shared.typos import refuse_other_than_one, refuse_submit, refuse_unused
 from provision.errors import EXIT_FAILED, EXIT_JOB_LEFT, EXIT_OK, ConfigError, PlanError, ProvisionError, UsageError
@@ -77,7 +76,7 @@ class Again:
         }
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Load the module, train and judge; the verdict is written to the environment's `.provision/tests/`."""
     hint = (
         "`provision list` lists the environments; `--all` proves all that users load; "
@@ -126,7 +125,7 @@ def run(args: argparse.Namespace) -> Outcome:
     return Outcome(text="\n".join(lines), result=result, exit_code=EXIT_FAILED if proof.findings else EXIT_OK)
 
 
-def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[str, Ranks]:
+def _provided(args: Args, site: Site, listen: Listener) -> tuple[str, Ranks]:
     target = make_target(site, args.arch, args.stack)
     arch, store = target.arch, target.store
     if not arch.provided:
@@ -157,7 +156,7 @@ def _provided(args: argparse.Namespace, site: Site, listen: Listener) -> tuple[s
     )
 
 
-def prove_all(args: argparse.Namespace, site: Site) -> Outcome:
+def prove_all(args: Args, site: Site) -> Outcome:
     """Prove every environment that users load, of all archs or of one, or the one that was named.
 
     Raises:
@@ -196,7 +195,7 @@ def prove_all(args: argparse.Namespace, site: Site) -> Outcome:
     return _outcome(wanted)
 
 
-def _prove_here(args: argparse.Namespace, site: Site, store: Store, wanted: Sequence[Again], listen: Listener) -> None:
+def _prove_here(args: Args, site: Site, store: Store, wanted: Sequence[Again], listen: Listener) -> None:
     """Prove one after the other; one that fails stops no other."""
     steps = tuple((str(one.environment), f"the proof of {one.environment}", "create") for one in wanted)
     listen(Event(kind="plan", steps=steps))
@@ -215,7 +214,7 @@ def _prove_here(args: argparse.Namespace, site: Site, store: Store, wanted: Sequ
         listen(error_event(failed))
 
 
-def _in_jobs(args: argparse.Namespace, site: Site, store: Store, wanted: Sequence[Again]) -> Outcome:
+def _in_jobs(args: Args, site: Site, store: Store, wanted: Sequence[Again]) -> Outcome:
     """Submit one job for each arch, follow all of them, and read what they proved."""
     if args.thorough:
         raise UsageError("a job of `--submit` runs the same proof as a build", hint="leave `--thorough` out")

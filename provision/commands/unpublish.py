@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import argparse
-
 from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.environments import named_environment
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.machine.root.publishing import Publisher
 from provision.planning.publication import changes, unpublish
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Take the module away with one rename; jobs that have loaded it keep working."""
     site, store, env = named_environment(args, lenient=True)
     before = store.generations.published(env.arch)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import shlex
@@ -17,7 +16,7 @@ from provision.commands.shared.after_publish import after_publish
 from provision.commands.shared.environments import read_store
 from provision.commands.shared.hints import complete_error
 from provision.commands.shared.order import Order
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.submitting import build_in_jobs
 from provision.commands.shared.target import Target, make_target
 from provision.commands.shared.typos import refuse_submit, refuse_unused
@@ -75,7 +74,7 @@ class ArchStep:
         }
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Compile newer locks, build beside what users load, and publish all archs or none."""
     _refuse(args)
     site = shipped.load_site(args.site)
@@ -102,7 +101,7 @@ def run(args: argparse.Namespace) -> Outcome:
             return _upgrade(args, site, upgrades, [with_newer_lock(step) for step in steps], folder)
 
 
-def _refuse(args: argparse.Namespace) -> None:
+def _refuse(args: Args) -> None:
     if args.undo:
         why = "`--undo` only changes what users load"
         refuse_unused(args, why, "--arch", "--locks", "--recompile", "--submit", "--dry-run")
@@ -112,7 +111,7 @@ def _refuse(args: argparse.Namespace) -> None:
         refuse_unused(args, "`--locks` names the locks", "--recompile")
 
 
-def _upgrade(args: argparse.Namespace, site: Site, upgrades: Upgrades, steps: list[ArchStep], folder: Path) -> Outcome:
+def _upgrade(args: Args, site: Site, upgrades: Upgrades, steps: list[ArchStep], folder: Path) -> Outcome:
     """Build what is missing, and publish when every arch is proved."""
     say_steps(args, steps)
     needed = [step for step in steps if step.needed]
@@ -156,7 +155,7 @@ def _fetch(steps: list[ArchStep]) -> None:
             fetch_missing(step.target.store, request)
 
 
-def _build(args: argparse.Namespace, archs: list[str]) -> tuple[dict[str, ProvisionError], dict[str, str]]:
+def _build(args: Args, archs: list[str]) -> tuple[dict[str, ProvisionError], dict[str, str]]:
     """Build and prove these archs; the error of each that failed, and the jobs that were left running."""
     order = Order(
         site=args.site,
@@ -186,7 +185,7 @@ def _build(args: argparse.Namespace, archs: list[str]) -> tuple[dict[str, Provis
 
 
 def _refuse_unproved(
-    args: argparse.Namespace, steps: list[ArchStep], proved: list[ArchStep], errors: Mapping[str, ProvisionError]
+    args: Args, steps: list[ArchStep], proved: list[ArchStep], errors: Mapping[str, ProvisionError]
 ) -> None:
     """Raise: nothing is published, because not all archs are proved."""
     lost = [step.arch for step in steps if step not in proved]
@@ -207,7 +206,7 @@ def _refuse_unproved(
     )
 
 
-def _undo(args: argparse.Namespace, site: Site, upgrades: Upgrades, last: Upgrade | None) -> Outcome:
+def _undo(args: Args, site: Site, upgrades: Upgrades, last: Upgrade | None) -> Outcome:
     """Take the last upgrade back."""
     if last is None or last.state in ("building", "undone"):
         raise ConfigError(
@@ -220,7 +219,7 @@ def _undo(args: argparse.Namespace, site: Site, upgrades: Upgrades, last: Upgrad
 
 
 def _switched(
-    args: argparse.Namespace, state: str, site: Site, store: Store, done: list[Switched], steps: Sequence[ArchStep] = ()
+    args: Args, state: str, site: Site, store: Store, done: list[Switched], steps: Sequence[ArchStep] = ()
 ) -> Outcome:
     """Run the hook of the site for each arch, and describe what changed there and what users load now."""
     lines = []
@@ -240,7 +239,7 @@ def _switched(
 
 
 def _outcome(
-    args: argparse.Namespace,
+    args: Args,
     state: str,
     steps: Sequence[ArchStep],
     *,
@@ -254,7 +253,7 @@ def _outcome(
     return Outcome(text=text, result=result, exit_code=exit_code)
 
 
-def find_steps(args: argparse.Namespace, site: Site) -> list[ArchStep]:
+def find_steps(args: Args, site: Site) -> list[ArchStep]:
     """The archs to upgrade, each with the plan that the locks of now give.
 
     Raises:
@@ -316,7 +315,7 @@ def with_newer_lock(step: ArchStep) -> ArchStep:
     return dataclasses.replace(step, plan=plan, changes=found)
 
 
-def say_steps(args: argparse.Namespace, steps: list[ArchStep]) -> None:
+def say_steps(args: Args, steps: list[ArchStep]) -> None:
     """Show what changes on each arch; archs with the same changes share their lines."""
     groups: dict[tuple[str, ...], list[ArchStep]] = {}
     for step in steps:

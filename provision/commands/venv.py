@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from pathlib import Path
 
 from provision.commands.kernel import KernelWish, install_for_venv
 from provision.commands.shared.beneath import check_venv, ground_of_environment, ground_of_modules
 from provision.commands.shared.environments import find_environment, read_store, set_by_module
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK, CommandError, ConfigError
 from provision.jobs.script import provided_lines
 from provision.machine.configuration import shipped
@@ -20,7 +19,7 @@ from provision.model.own_venv import refuse_folder
 from provision.model.quoting import bash
 
 
-def run_create(args: argparse.Namespace) -> Outcome:
+def run_create(args: Args) -> Outcome:
     """Make it."""
     folder = absolute(args.folder)
     refuse_folder(folder)
@@ -87,7 +86,7 @@ def _install_kernel(folder: str) -> str:
         raise
 
 
-def run_check(args: argparse.Namespace) -> Outcome:
+def run_check(args: Args) -> Outcome:
     """Check; exit 1 if something is wrong."""
     folder = Path(absolute(args.folder))
     contents, checks = check_venv(folder)

@@ -5,7 +5,6 @@ With `--loaded`, users and job scripts compare what their shell has loaded.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import dataclasses
 import functools
@@ -22,7 +21,7 @@ from provision.commands.shared.environments import (
     site_and_store,
 )
 from provision.commands.shared.hints import complete_result, complete_with
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.typos import refuse_other_than_one, refuse_unused
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError, StoreError
 from provision.knowledge.advisories import open_advisories
@@ -46,7 +45,7 @@ from provision.planning.upgrade_changes import newer_advisories, newer_lock
 from provision.proof.loaded import judge_loaded
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Compare; exit 1 if something differs."""
     hint = "`provision verify ENVIRONMENT`, `provision verify --all`, or in a shell with a module `--loaded`"
     refuse_other_than_one(args, "--all", "--loaded", hint=hint)
@@ -56,7 +55,7 @@ def run(args: argparse.Namespace) -> Outcome:
     return _examine(args)
 
 
-def _examine(args: argparse.Namespace) -> Outcome:
+def _examine(args: Args) -> Outcome:
     """Compare environments with their manifests, and with the machine of now."""
     site, store = site_and_store(args)
     arch, only = arch_below(site, args.arch) if args.all else None, None

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from pathlib import Path
 
 from provision.commands.shared.environments import read_store
 from provision.commands.shared.following import follow_to_end, refuse_unseen, wait_for_result
 from provision.commands.shared.order import built_outcome, is_loaded_by_users
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import ConfigError
 from provision.machine.configuration import shipped
 from provision.machine.files.disk import is_file
@@ -21,7 +20,7 @@ from provision.schedulers import scheduler_for
 FINGERPRINT = re.compile(r"[0-9a-f]{10}(\.[0-9]+)?")
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Follow the job to its end; Ctrl-C leaves it running."""
     site = shipped.load_site(args.site)
     if site.scheduler.name == "none":

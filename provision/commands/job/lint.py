@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from dataclasses import replace
 from pathlib import PurePosixPath
 
 from provision.commands.job.check_program import read_program
 from provision.commands.shared.hints import complete
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import ConfigError, LintError
 from provision.lint import Finding, count_findings, sort_findings
 from provision.lint.arch_choice import archs_for, on_other_nodes
@@ -23,7 +22,7 @@ from provision.profile.arch import Arch
 from provision.profile.site import Site
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Check the scripts against the rules of the scheduler, of the site and of TensorFlow."""
     site = shipped.load_site(args.site)
     known = None if site.scheduler.name == "none" else site
@@ -94,7 +93,7 @@ def run(args: argparse.Namespace) -> Outcome:
     )
 
 
-def _again(args: argparse.Namespace) -> str:
+def _again(args: Args) -> str:
     """The command that checks the same scripts again."""
     words = ["provision", "job", "lint", args.file]
     for option in ("arch", "script"):  # a site that was typed is added to every hint
@@ -137,7 +136,7 @@ def _notes(
 
 
 def _programs(
-    script: JobScript, args: argparse.Namespace
+    script: JobScript, args: Args
 ) -> tuple[TrainingProgram | None, list[TrainingProgram], list[tuple[str, str]]]:
     """The main training script, the others, and those that cannot be read, each with the reason."""
     if args.script is not None:

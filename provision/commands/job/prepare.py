@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 import re
 from pathlib import PurePosixPath
 
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.parsers import command_line
 from provision.commands.shared.target import make_target, read_target
 from provision.errors import ConfigError, UsageError
@@ -29,7 +28,7 @@ from provision.profile.patterns import SHELL_PATH
 from provision.profile.site import Site
 
 
-def run_build(args: argparse.Namespace) -> Outcome:
+def run_build(args: Args) -> Outcome:
     """Write the script with the plan for this machine, or from the profile alone."""
     target = read_target(args)
     if args.profile:
@@ -53,7 +52,7 @@ def run_build(args: argparse.Namespace) -> Outcome:
     return Outcome(text=job.text, result={"name": job.name, "script": job.text, "environment": str(plan.environment)})
 
 
-def run_image(args: argparse.Namespace) -> Outcome:
+def run_image(args: Args) -> Outcome:
     """Write the script that pulls the image, on a login node or as a job."""
     site = shipped.load_site(args.site)
     job = ImageJob(
@@ -69,7 +68,7 @@ def run_image(args: argparse.Namespace) -> Outcome:
     return Outcome(text=text, result={"kind": "image", "site": site.name, "arch": job.arch.name, "script": text})
 
 
-def run_overlay(args: argparse.Namespace) -> Outcome:
+def run_overlay(args: Args) -> Outcome:
     """Write the job that fills an overlay with TensorFlow."""
     target = make_target(shipped.load_site(args.site), args.arch, args.stack)
     if target.stack.framework.name != TENSORFLOW.name:
@@ -110,7 +109,7 @@ def run_overlay(args: argparse.Namespace) -> Outcome:
     )
 
 
-def _requirements(args: argparse.Namespace, lock: Lock, minor: str) -> Requirements | None:
+def _requirements(args: Args, lock: Lock, minor: str) -> Requirements | None:
     """The user's packages.
 
     Raises:
@@ -131,7 +130,7 @@ def _requirements(args: argparse.Namespace, lock: Lock, minor: str) -> Requireme
     )
 
 
-def _own_overlay(args: argparse.Namespace, site: Site) -> str | None:
+def _own_overlay(args: Args, site: Site) -> str | None:
     """The path of the new overlay, for the node; None if the site has no overlays, which is refused later."""
     base = site.container.overlay if site.container else None
     path: str | None = args.overlay

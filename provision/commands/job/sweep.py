@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
 from provision.commands.shared.following import follow_to_end
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.target import Target
 from provision.errors import EXIT_JOB_LEFT, JobError
 from provision.jobs.user_script import Script
@@ -18,9 +17,7 @@ from provision.machine.terminal.console import say
 from provision.schedulers.status import ending
 
 
-def submit_job(
-    args: argparse.Namespace, target: Target, script: Script, text: str, result: dict[str, object]
-) -> Outcome:
+def submit_job(args: Args, target: Target, script: Script, text: str, result: dict[str, object]) -> Outcome:
     """Submit the script, and follow the job to its end."""
     name = target.site.scheduler.name
     number, path = submit_script(text, script.batch.name, name)
@@ -36,7 +33,7 @@ def submit_job(
 
 
 def finish_sweep(
-    args: argparse.Namespace, target: Target, scripts: Sequence[tuple[Script, str]], result: dict[str, object]
+    args: Args, target: Target, scripts: Sequence[tuple[Script, str]], result: dict[str, object]
 ) -> Outcome:
     """Submit the scripts, or write them to the folder; the text ends with the command that compares their runs.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 import shlex
 from collections.abc import Sequence
@@ -10,7 +9,7 @@ from pathlib import Path, PurePosixPath
 
 from provision.commands.options.jobs import OF_SOME_KINDS
 from provision.commands.shared.environments import arch_below
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.parsers import command_line
 from provision.commands.shared.target import Target, make_target
 from provision.errors import ConfigError, UsageError, raise_faults
@@ -33,7 +32,7 @@ from provision.profile.strategy import PLUGINS, StrategyName
 OTHERS = ("site", "arch", "stack", "module", "script", "arguments", "venv", "data", "stage_in", "extra", "watch_gpus")
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Write the script, and print a note of what is missing to run it."""
     for option in OF_SOME_KINDS:
         vars(args).setdefault(option.to, option.omitted)
@@ -138,7 +137,7 @@ def _compare_with_cluster(scripts: Sequence[Script], *, submit: bool) -> None:
         say(f"note: {fault.message} ({'; '.join(fault.evidence)}); {fault.hint}")
 
 
-def _check_sweep(args: argparse.Namespace) -> None:
+def _check_sweep(args: Args) -> None:
     """Raise for options of a sweep that do not go together.
 
     Raises:
@@ -156,7 +155,7 @@ def _check_sweep(args: argparse.Namespace) -> None:
         )
 
 
-def _take_modules_of_venv(args: argparse.Namespace) -> None:
+def _take_modules_of_venv(args: Args) -> None:
     """If the venv was made on modules of the site, and no other runtime was asked for, the job loads these modules.
 
     A venv that this machine does not see, or that another program made, changes nothing: the job checks it.
@@ -171,7 +170,7 @@ def _take_modules_of_venv(args: argparse.Namespace) -> None:
         args.runtime, args.module = "modules", [*beneath.modules]
 
 
-def _take_runtime_of_stack(args: argparse.Namespace, target: Target, kind: StrategyName) -> None:
+def _take_runtime_of_stack(args: Args, target: Target, kind: StrategyName) -> None:
     """A stack that is typed is run by the runtime of our environments.
 
     Raises:
@@ -229,7 +228,7 @@ def _staged(text: str | None) -> str | None:
     return absolute(expanded)
 
 
-def refuse_other_runtime(args: argparse.Namespace, runtime: Runtime, job: UserJob) -> None:
+def refuse_other_runtime(args: Args, runtime: Runtime, job: UserJob) -> None:
     """Raise for an option that this runtime would not use."""
     if runtime == "venv" and len(args.module or ()) > 1:
         raise ConfigError(

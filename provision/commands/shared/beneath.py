@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from provision.commands.shared.environments import read_store
+from provision.commands.shared.outcome import Args
 from provision.errors import ConfigError, PlanError
 from provision.jobs.environment_script import EnvironmentScript, in_environment, on_modules
 from provision.knowledge.frameworks import FRAMEWORKS, TITLES, installed_frameworks
@@ -86,9 +86,7 @@ def site_for_venv(typed: str, site: Site) -> str:
     return absolute(typed) if "/" in typed else site.name
 
 
-def ground_of_environment(
-    args: argparse.Namespace, site: Site, store: Store, env: EnvironmentId, *, retry: str
-) -> Ground:
+def ground_of_environment(args: Args, site: Site, store: Store, env: EnvironmentId, *, retry: str) -> Ground:
     """A published environment, for a venv or a kernel on it.
 
     `retry` is as of `published_record`.
@@ -111,7 +109,7 @@ def ground_of_environment(
     return Ground(site=site, beneath=beneath)
 
 
-def ground_of_modules(args: argparse.Namespace, site: Site, on: str) -> Ground | None:
+def ground_of_modules(args: Args, site: Site, on: str) -> Ground | None:
     """The site's own modules with a framework, which `on` names; None if it names an environment.
 
     Raises:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import PurePosixPath
 
+from provision.commands.shared.outcome import Args
 from provision.errors import ConfigError
 from provision.machine.configuration import shipped
 from provision.machine.probes.look_around import cpu
@@ -33,7 +33,7 @@ def read_store(site: Site, *, lenient: bool = False) -> Store:
     return store
 
 
-def site_and_store(args: argparse.Namespace, *, lenient: bool = False) -> tuple[Site, Store]:
+def site_and_store(args: Args, *, lenient: bool = False) -> tuple[Site, Store]:
     """The site of `--site`, and its store; `lenient` as of `read_store`."""
     site = shipped.load_site(args.site)
     return site, read_store(site, lenient=lenient)
@@ -110,7 +110,7 @@ def find_environment(store: Store, text: str, arch: str | None = None, *, site: 
     )
 
 
-def named_environment(args: argparse.Namespace, *, lenient: bool = False) -> tuple[Site, Store, EnvironmentId]:
+def named_environment(args: Args, *, lenient: bool = False) -> tuple[Site, Store, EnvironmentId]:
     """The site of `--site`, its store, and the environment that the argument names there; `lenient` as of `read_store`."""
     site, store = site_and_store(args, lenient=lenient)
     return site, store, find_environment(store, args.environment, args.arch, site=site)

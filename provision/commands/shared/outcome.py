@@ -1,13 +1,17 @@
-"""The result of a verb, and the one JSON object of `--json`."""
+"""The arguments and the result of a verb, and the one JSON object of `--json`."""
 
 from __future__ import annotations
 
+import argparse
 import json
 from dataclasses import dataclass, field
 from typing import Any
 
 from provision.errors import EXIT_OK, ProvisionError
 from provision.machine.programs.secrets_here import secrets_here
+
+# The arguments of a verb, each named by the `to` of its option.
+Args = argparse.Namespace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
 from provision.commands.shared.environments import read_store
+from provision.commands.shared.outcome import Args
 from provision.errors import StoreError, raise_faults
 from provision.knowledge.targets import is_foreign, missing_features, require_known_target
 from provision.machine.configuration import shipped
@@ -155,7 +155,7 @@ def describe_own_files(paths: tuple[str, ...]) -> str:
     return f"{', '.join(f'`{path}`' for path in paths)}; the other files come with the tool"
 
 
-def read_target(args: argparse.Namespace, *, unfinished: bool = False) -> Target:
+def read_target(args: Args, *, unfinished: bool = False) -> Target:
     """What `--site`, `--arch`, `--stack` and `--backend` name; `unfinished`: the profile of the site may have blanks.
 
     Raises:

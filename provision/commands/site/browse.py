@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Mapping
 from typing import Any
 
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import ConfigError
 from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
@@ -19,7 +18,7 @@ from provision.wording import columns
 NO_SCHEDULER = "no scheduler"
 
 
-def run_list(args: argparse.Namespace) -> Outcome:
+def run_list(args: Args) -> Outcome:
     """List the sites."""
     rows, wrong = [], []
     for name in known("sites"):
@@ -35,7 +34,7 @@ def run_list(args: argparse.Namespace) -> Outcome:
     return Outcome(text="\n".join([*columns(lines), *wrong]), result={"sites": rows, "unreadable": wrong})
 
 
-def run_show(args: argparse.Namespace) -> Outcome:
+def run_show(args: Args) -> Outcome:
     """Show one site."""
     row = describe(args.site)
     lines = [

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from provision.commands.shared.offer import CANNOT_WORK, cannot_work, judge_profile
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.target import make_target
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError
 from provision.jobs.build_job import build_batch
@@ -20,7 +19,7 @@ from provision.profile.site import blank_paths, find_faults
 from provision.wording import count
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Check one profile, with the stack and the job of each arch."""
     data, path = shipped.load_profile(args.site)
     blank = blank_paths(data)

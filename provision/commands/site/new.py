@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import re
 import shlex
@@ -12,7 +11,7 @@ from typing import Any
 
 import archspec.cpu
 
-from provision.commands.shared.outcome import Outcome
+from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.site.browse import table
 from provision.commands.site.dialogue import Dialogue, doubt
 from provision.errors import ConfigError
@@ -41,7 +40,7 @@ from provision.wording import count, nearest, nearest_name
 TEMPLATE = "generic-slurm"
 
 
-def run(args: argparse.Namespace) -> Outcome:
+def run(args: Args) -> Outcome:
     """Fill in the known values, ask for the others on a terminal, write the file, and list what is left."""
     _refuse_name(args.name)
     path = path_of_new_profile(args.name)
@@ -106,7 +105,7 @@ def _refuse_name(name: str) -> None:
     )
 
 
-def _read_existing(path: Path, args: argparse.Namespace) -> tuple[str, list[str], SeenMachine]:
+def _read_existing(path: Path, args: Args) -> tuple[str, list[str], SeenMachine]:
     """The text of the user's own profile, with the archs to add; a note, and what this machine shows.
 
     Raises:
@@ -143,7 +142,7 @@ def _read_existing(path: Path, args: argparse.Namespace) -> tuple[str, list[str]
     return text, notes, seen
 
 
-def _read_template(source: str, args: argparse.Namespace) -> tuple[str, list[str], SeenMachine]:
+def _read_template(source: str, args: Args) -> tuple[str, list[str], SeenMachine]:
     """The text of the profile to copy, with the archs that the site has; a note on them; what this machine shows.
 
     Raises:
@@ -195,7 +194,7 @@ def _advisories(site: Site, typed: str) -> list[str]:
     return lines
 
 
-def _given(args: argparse.Namespace, dialogue: Dialogue, path: Path, filled: Collection[str]) -> dict[str, str]:
+def _given(args: Args, dialogue: Dialogue, path: Path, filled: Collection[str]) -> dict[str, str]:
     """The answers in `--set`; `filled` are the keys that the user's own profile has: only its blanks get values.
 
     Raises:
