@@ -26,7 +26,7 @@ def run(args: Args) -> Outcome:
     alone = args.profile or not target.is_here
     if alone:
         refuse_unused(args, "a plan from the profile alone has no commands", "--commands")
-        return _outline(target, args, forced=args.profile)
+        return _outline(target, args)
     refuse_unused(args, "only a job has an account", "--account")
     facts = target.observe()
     try:
@@ -68,7 +68,7 @@ def run(args: Args) -> Outcome:
     return Outcome(text="\n".join(lines), result=result)
 
 
-def _outline(target: Target, args: Args, *, forced: bool) -> Outcome:
+def _outline(target: Target, args: Args) -> Outcome:
     """Describe a build from the profile alone."""
     # A plan for this machine needs none of these.
     from provision.commands.shared.offer import CANNOT_WORK, cannot_work, judge_profile
@@ -88,10 +88,8 @@ def _outline(target: Target, args: Args, *, forced: bool) -> Outcome:
         except ConfigError as error:
             refused = error
     parts = outline(site, arch, stack, directives)
-    lines = [
-        f"from the profile `{site.origin}` alone"
-        + ("" if forced else f": `{site.modules.init}` is not on this machine")
-    ]
+    why = "" if args.profile else f": `{site.modules.init}` is not on this machine"
+    lines = [f"from the profile `{site.origin}` alone{why}"]
     if blank:
         lines += [
             f"{count(len(blank), 'value')} left blank, for which `?`, `native` or the least value stands below:",

@@ -18,7 +18,6 @@ from provision.machine.programs.shell import absolute, environ, expand_variables
 from provision.machine.root.store import Store
 from provision.machine.submission.render_jobs import render_environment_script
 from provision.machine.terminal.console import say
-from provision.model.quoting import bash
 from provision.model.quoting import words as quoted
 from provision.profile.files import USER
 from provision.profile.site import Site
@@ -43,7 +42,10 @@ def run(args: Args) -> Outcome:
     folder = find_run(args.summaries, site)
     environment, shown, script = _program(args, site, read_store(site))
     port, node = free_port(args.port), node_name()
-    tunnel = tunnel_command(user=args.user or login_name(), login=site.network.host, node=node, port=port)
+    user, login = args.user or login_name(), site.network.host
+    # The server listens on 127.0.0.1, so the tunnel ends on this node: behind a public name there may be several.
+    through = () if login in (None, node) else ("-J", f"{user}@{login}")
+    tunnel = quoted(("ssh", "-N", "-L", f"{LOCAL_PORT}:127.0.0.1:{port}", *through, f"{user}@{node}"))
     options = ("-m", "tensorboard.main", "--logdir", folder, "--host", "127.0.0.1", "--port", str(port))
     lines = [
         f"folder       {folder}",
@@ -63,11 +65,9 @@ def run(args: Args) -> Outcome:
         "program": quoted((script.python, *options)),
     }
     if args.only_print:
-        arch = bash(" --arch %s", args.arch) if args.arch else ""
-        start = bash(
-            "provision tensorboard %s --site %s --on %s --port %s", args.summaries, args.site, environment, str(port)
-        )
-        return Outcome(text="\n".join((*lines, "", "To start it on this node:", f"  {start}{arch}")), result=result)
+        command = ("provision", "tensorboard", args.summaries, "--site", args.site, "--on", environment)
+        start = quoted((*command, "--port", str(port), *(("--arch", args.arch) if args.arch else ())))
+        return Outcome(text="\n".join((*lines, "", "To start it on this node:", f"  {start}")), result=result)
     say("\n".join((*lines, "It stops with Ctrl-C.", "")))
     text = render_environment_script(script, command=command_line(args), again="name another one with `--on`")
     code = serve(("bash", "-c", text, "bash", *options), environ())
@@ -135,15 +135,3 @@ def _program(args: Args, site: Site, store: Store) -> tuple[str, str, Environmen
         if names
         else "`provision build` builds an environment with it",
     )
-
-
-def tunnel_command(*, user: str, login: str | None, node: str, port: int) -> str:
-    """The command for the person's own machine, from where only the login node can be reached.
-
-    The server listens on 127.0.0.1 of `node`, so the tunnel has to end on that node: behind a public name there may be several
-    login nodes. `login` is the public name; None: the profile has none.
-    """
-    forward = f"{LOCAL_PORT}:127.0.0.1:{port}"
-    if login is None or login == node:
-        return bash("ssh -N -L %s %s", forward, f"{user}@{node}")
-    return bash("ssh -N -L %s -J %s %s", forward, f"{user}@{login}", f"{user}@{node}")

@@ -28,12 +28,11 @@ from provision.schedulers.status import JobStatus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A build that is ready to be submitted; without a job there is nothing to submit, and `done` says why."""
+    """A build that is ready to be submitted; without a job there is nothing to do."""
 
     target: Target
     plan: Plan
     job: BuildScript | None
-    done: str = ""
 
 
 def prepare_job(order: Order) -> Prepared:
@@ -47,7 +46,7 @@ def prepare_job(order: Order) -> Prepared:
     request = target.request(facts)
     plan = target.plan(request, facts)
     if plan.done:
-        return Prepared(target=target, plan=plan, job=None, done=order.nothing_to_do)
+        return Prepared(target=target, plan=plan, job=None)
     space = place_faults(facts.place, target.needed(request), installed=is_installed(plan))
     raise_faults((*space, *network_faults(request, plan)))
     job = render_build_job(build_script(request, plan, submitter(target.store), order.account, submitted=True))
@@ -77,7 +76,7 @@ def submit_one(order: Order) -> Outcome:
     prepared = prepare_job(order)
     target, plan = prepared.target, prepared.plan
     if prepared.job is None:
-        return built_outcome(target.site, target.store, plan.environment, prepared.done, publish=order.publish)
+        return built_outcome(target.site, target.store, plan.environment, order.nothing_to_do, publish=order.publish)
     show_plan(plan, target.expected_seconds(plan), verbose=order.verbose)
     number = submit(prepared.job, target.store)
     again = f"provision job follow {number} --site {target.site.typed}"
