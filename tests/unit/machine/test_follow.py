@@ -53,7 +53,7 @@ def test_the_error_of_the_build_is_the_evidence_and_the_cause(store: Store, ende
     assert error.evidence[:2] == ("the disk is full", "  df says 0")
     assert error.evidence[2].endswith(": /l/x.log")
     words("job", "\n".join(error.to_lines()).replace(str(store.jobs), "JOBS"))
-    assert (error.hint, error.log, error.kind, error.state) == ("free some", "/l/x.log", "job", "FAILED")
+    assert (error.hint, error.log, error.kind, error.details["state"]) == ("free some", "/l/x.log", "job", "FAILED")
     assert error.to_dict()["cause"] == failure.to_dict()
     assert "another story" not in " ".join(error.evidence)
 
@@ -73,7 +73,7 @@ def test_the_state_of_the_job_decides_what_to_do_about_a_time_limit(store: Store
 def test_a_job_that_the_scheduler_forgot_is_described_by_its_events(store: Store, ended: Ended) -> None:
     write_events(store, error_event(StoreError("the disk is full")))
     error = ended(None)
-    assert (error.state, error.evidence[0]) == ("UNKNOWN", "the disk is full")
+    assert (error.details["state"], error.evidence[0]) == ("UNKNOWN", "the disk is full")
 
 
 def test_events_of_a_job_that_was_started_again_are_read_from_their_beginning(tmp_path: Path) -> None:
