@@ -7,7 +7,7 @@ import shlex
 
 from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import ProvisionError
-from provision.knowledge.examples import EXAMPLES, Example
+from provision.knowledge.examples import EXAMPLES
 from provision.machine.configuration import shipped
 from provision.machine.programs.shell import absolute, default_site
 from provision.wording import columns
@@ -20,10 +20,7 @@ def run(args: Args) -> Outcome:
         lines = columns([(one.name, f"{one.purpose}; job `{one.job}`, {one.needs} and newer") for one in EXAMPLES])
         lines += ["", "to copy one: `provision example NAME DIR`"]
         return Outcome(text="\n".join(lines), result={"examples": rows, "folder": None, "files": []})
-    return _copy(next(one for one in EXAMPLES if one.name == args.name), args.folder or args.name)
-
-
-def _copy(example: Example, folder: str) -> Outcome:
+    example, folder = next(one for one in EXAMPLES if one.name == args.name), args.folder or args.name
     files = shipped.copy_example(example.name, absolute(folder))
     site, archs = default_site(otherwise="SITE"), []
     with contextlib.suppress(ProvisionError):

@@ -44,30 +44,24 @@ def finish_sweep(
     runs = f"{target.site.files.scratch}/runs" if target.site.files.scratch else "runs"
     jobs: list[dict[str, object]] = []
     if args.submit:
-        _submit(target, scripts, jobs, args.sweep)
+        for size, (script, text) in zip(args.sweep, scripts, strict=True):
+            try:
+                number, path = submit_script(text, script.batch.name, target.site.scheduler.name)
+            except JobError as error:
+                if jobs:
+                    cancel = shlex.join(script.scheduler.cancel_argv(*(str(job["job"]) for job in jobs)))
+                    error.evidence += (f"submitted before: `{cancel}` cancels them",)
+                raise
+            jobs.append({"size": size, "file": path, "job": number})
+            say(f"submitted job {number} of size {size} (`{path}`)")
         compare = " ".join(f"{runs}/{job['job']}" for job in jobs)
         text = f"when all have ended: provision scaling {compare}"
         return Outcome(text=text, result={**result, "sweep": jobs}, exit_code=EXIT_JOB_LEFT)
     for size, (script, text) in zip(args.sweep, scripts, strict=True):
-        path = Path(args.out, f"{script.batch.name}.sh")
-        write(path, text, executable=True)
-        jobs.append({"size": size, "file": str(path), "job": None})
+        file = Path(args.out, f"{script.batch.name}.sh")
+        write(file, text, executable=True)
+        jobs.append({"size": size, "file": str(file), "job": None})
     lines = [f"{scripts[0][0].scheduler.SUBMIT} {shlex.quote(str(job['file']))}" for job in jobs]
     compare = " ".join(f"{runs}/JOBID" for _ in jobs)
     lines.append(f"when all have ended: provision scaling {compare}")
     return Outcome(text="\n".join(lines), result={**result, "sweep": jobs})
-
-
-def _submit(
-    target: Target, scripts: Sequence[tuple[Script, str]], jobs: list[dict[str, object]], numbers: Sequence[int]
-) -> None:
-    for size, (script, text) in zip(numbers, scripts, strict=True):
-        try:
-            number, path = submit_script(text, script.batch.name, target.site.scheduler.name)
-        except JobError as error:
-            if jobs:
-                cancel = shlex.join(script.scheduler.cancel_argv(*(str(job["job"]) for job in jobs)))
-                error.evidence += (f"submitted before: `{cancel}` cancels them",)
-            raise
-        jobs.append({"size": size, "file": path, "job": number})
-        say(f"submitted job {number} of size {size} (`{path}`)")
