@@ -248,7 +248,11 @@ def lines_of(label: str, wrong: Fault | ProvisionError) -> list[str]:
 def raise_faults(
     faults: Sequence[Fault], error: type[ProvisionError] = PlanError, kind: ErrorKind | None = None
 ) -> None:
-    """Raise one error for all faults: the first is its message, the others are in its evidence."""
+    """Raise one error for all faults: the first is its message, the others are in its evidence.
+
+    Raises:
+        ProvisionError: of the class `error`, if there are faults.
+    """
     if not faults:
         return
     first, *others = faults

@@ -175,7 +175,11 @@ def _archs(args: Args) -> list[str]:
 
 @contextlib.contextmanager
 def watched_time(site: Site) -> Iterator[None]:
-    """End what runs inside when the scheduler announces the end of the job's time, and let the job start again."""
+    """End what runs inside when the scheduler announces the end of the job's time, and let the job start again.
+
+    Raises:
+        Interruption: it came.
+    """
     try:
         with interrupted_at_time_limit():
             yield

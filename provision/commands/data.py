@@ -160,7 +160,7 @@ def _fetch_tfds(name: str, place: Path | None, site: Site, data_dir: str | None)
 
 
 def refuse_controls(*texts: str | None) -> None:
-    """Refuse control characters, such as line breaks, in paths and names."""
+    """Raise a `ConfigError` for control characters, such as line breaks, in paths and names."""
     for text in texts:
         if text is not None and CONTROL.search(text):
             raise ConfigError(

@@ -81,7 +81,11 @@ def run(args: Args) -> Outcome:
 
 
 def find_run(text: str, site: Site) -> str:
-    """The folder with the summaries of a run: that of a job of the site, or one that is given."""
+    """The folder with the summaries of a run: that of a job of the site, or one that is given.
+
+    Raises:
+        ConfigError: there is no such folder.
+    """
     given = absolute(text)
     scratch = expand_variables(site.files.scratch or "")
     if "$" in scratch and JOB.fullmatch(text) and not is_folder(given):

@@ -265,7 +265,7 @@ def _outcome(wanted: Sequence[Again]) -> Outcome:
 
 
 def refuse_outside_job(site: Site, what: str | None) -> None:
-    """Raise if ranks need a job, and this is not one. `provision test` proves `what` in a job; None: it cannot."""
+    """Raise a `PlanError` if ranks need a job, and this is not one. `provision test` proves `what` in a job; None: it cannot."""
     if site.scheduler.name == "none":
         return
     scheduler = scheduler_for(site.scheduler.name)
@@ -304,7 +304,11 @@ def ranks_of(site: Site, store: Store, env: EnvironmentId, listen: Listener) -> 
 def judged(
     site: Site, env: EnvironmentId, ranks: Ranks, proof: ProofResult, earlier: tuple[ProofResult, ...]
 ) -> ProofResult:
-    """The proof with what is worse than before; it is written to its verdict, where `list` and `report` read it."""
+    """The proof with what is worse than before; it is written to its verdict, where `list` and `report` read it.
+
+    Raises:
+        StoreError: the verdict cannot be written.
+    """
     findings = judge_history(earlier, proof, arch_of(site, env).proof)
     if findings:
         proof = dataclasses.replace(proof, findings=findings)

@@ -22,7 +22,11 @@ MOST_MODULES = 300
 
 
 def read_program(path: str, text: str | None = None) -> TrainingProgram:
-    """The training script at this path, or of this text, with what it imports from its folder, and what that imports."""
+    """The training script at this path, or of this text, with what it imports from its folder, and what that imports.
+
+    Raises:
+        ConfigError: the script cannot be read.
+    """
     text = read_given(path, "training script", errors="replace") if text is None else text
     beside: dict[str, str] = {}
     unread = [(path, text)]
@@ -69,7 +73,7 @@ def check_program(path: str, job: str, site: Site, arch: Arch) -> None:
 
 
 def check_downloads(site: Site, script: str | None, kind: str) -> None:
-    """Raise if the training script downloads what is not here, and its job has no network.
+    """Raise a `ConfigError` if the training script downloads what is not here, and its job has no network.
 
     A machine that does not see the site's scratch cannot know what was fetched there: it only prints a note.
     """

@@ -36,7 +36,11 @@ def stacks_for(kind: StrategyName, target: Target) -> list[str]:
 
 
 def check_packages(kind: StrategyName, target: Target) -> None:
-    """Refuse a stack without the package that the programs of this kind import."""
+    """Refuse a stack without the package that the programs of this kind import.
+
+    Raises:
+        ConfigError: it has none; the hint names a stack that has it, or another kind for this stack.
+    """
     stack, (needs, title) = target.stack, IMPORTS.get(kind, ("", ""))
     if not needs or needs in stack.from_source:
         return
@@ -53,7 +57,7 @@ def check_packages(kind: StrategyName, target: Target) -> None:
 
 
 def check_judgement(kind: StrategyName, target: Target) -> None:
-    """Refuse a stack that cannot be built on the arch, as `plan --profile` says."""
+    """Raise a `ConfigError` for a stack that cannot be built on the arch, as `plan --profile` says."""
     against = judge_profile(target.site, target.arch, target.stack)[0]
     if not against:
         return

@@ -229,7 +229,11 @@ def _staged(text: str | None) -> str | None:
 
 
 def refuse_other_runtime(args: Args, runtime: Runtime, job: UserJob) -> None:
-    """Raise for an option that this runtime would not use."""
+    """Raise for an option that this runtime would not use.
+
+    Raises:
+        ConfigError: `--module`, `--stack`, `--venv` or `--deliver image` was given, but the job does not load it.
+    """
     if runtime == "venv" and len(args.module or ()) > 1:
         raise ConfigError(
             "our environment is one module, but `--module` names several",

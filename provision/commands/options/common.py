@@ -13,7 +13,11 @@ LARGEST = 1_000_000
 
 
 def positive(text: str) -> int:
-    """A whole number from 1 to a million."""
+    """A whole number from 1 to a million.
+
+    Raises:
+        argparse.ArgumentTypeError: it is not.
+    """
     number = whole_number(text.strip().removeprefix("-"))
     if number is None:
         raise argparse.ArgumentTypeError(f"`{text}` is not a whole number")
@@ -25,7 +29,11 @@ def positive(text: str) -> int:
 
 
 def sizes(text: str) -> tuple[int, ...]:
-    """Whole numbers from 1 on, with commas: smallest first."""
+    """Whole numbers from 1 on, with commas: smallest first.
+
+    Raises:
+        argparse.ArgumentTypeError: one is not a whole number from 1 on, or is there twice.
+    """
     numbers = sorted(positive(one) for one in text.split(","))
     twice = next((one for one in numbers if numbers.count(one) > 1), None)
     if twice is not None:
@@ -34,7 +42,11 @@ def sizes(text: str) -> tuple[int, ...]:
 
 
 def whole(text: str) -> int:
-    """A whole number from 0 to a million."""
+    """A whole number from 0 to a million.
+
+    Raises:
+        argparse.ArgumentTypeError: it is not.
+    """
     return 0 if text.strip() == "0" else positive(text)
 
 

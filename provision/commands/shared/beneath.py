@@ -175,7 +175,11 @@ def ground_of_venv(folder: Path) -> Ground:
 
 
 def check_venv(folder: Path) -> tuple[Contents, tuple[Check, ...]]:
-    """What a venv was made on and has, and the checks."""
+    """What a venv was made on and has, and the checks.
+
+    Raises:
+        ConfigError: `provision venv create` did not make it.
+    """
     ground = ground_of_venv(folder)
     site, beneath, of = ground.site, ground.beneath, ground.provided
     if beneath.environment is None:

@@ -111,13 +111,21 @@ def find_environment(store: Store, text: str, arch: str | None = None, *, site: 
 
 
 def named_environment(args: Args, *, lenient: bool = False) -> tuple[Site, Store, EnvironmentId]:
-    """The site of `--site`, its store, and the environment that the argument names there; `lenient` as of `read_store`."""
+    """The site of `--site`, its store, and the environment that the argument names there; `lenient` as of `read_store`.
+
+    Raises:
+        ConfigError: as of `find_environment`.
+    """
     site, store = site_and_store(args, lenient=lenient)
     return site, store, find_environment(store, args.environment, args.arch, site=site)
 
 
 def set_by_module(variable: str) -> str:
-    """The value of a variable that our modules set: `PROVISION_ENVIRONMENT`, `VIRTUAL_ENV`."""
+    """The value of a variable that our modules set: `PROVISION_ENVIRONMENT`, `VIRTUAL_ENV`.
+
+    Raises:
+        ConfigError: it is not set, so this shell has loaded none.
+    """
     value = environ().get(variable)
     if not value:
         raise ConfigError(

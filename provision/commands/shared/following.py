@@ -76,7 +76,7 @@ def follow_jobs(site: Site, stores: Mapping[str, Store], jobs: Mapping[str, str]
 
 
 def refuse_unseen(site: Site, store: Store, env: EnvironmentId, status: JobStatus, *, publish: bool) -> None:
-    """Raise if this machine does not see what a job that ended well has built, and with `publish` let users load.
+    """Raise a `JobError` if this machine does not see what a job that ended well has built, and with `publish` let users load.
 
     The exit code of a job says nothing about the root: the nodes can have another folder under the same path.
     """
@@ -88,7 +88,11 @@ def refuse_unseen(site: Site, store: Store, env: EnvironmentId, status: JobStatu
 
 
 def wait_for_result(site: Site, store: Store, status: JobStatus, path: Path, there: Callable[[], bool]) -> None:
-    """Wait for what a job that ended well wrote to `path`; raise if it does not come."""
+    """Wait for what a job that ended well wrote to `path`.
+
+    Raises:
+        JobError: it does not come.
+    """
     if wait_until_seen(there, path.parent, say):
         return
     nodes = status.nodes if status.nodes != "(null)" else ""

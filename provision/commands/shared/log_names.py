@@ -20,7 +20,11 @@ JOB = re.compile(r"\d+(?:[_.[][\w.\]-]*)?")
 
 
 def logs_named(name: str, site: str) -> tuple[list[str], list[str]]:
-    """The paths of the logs of a folder, a job or an environment, and what to run next if they show no failure."""
+    """The paths of the logs of a folder, a job or an environment, and what to run next if they show no failure.
+
+    Raises:
+        ConfigError: there is no such log.
+    """
     after: list[str] = []
     if exists(name):
         found = logs_in(Path(name))

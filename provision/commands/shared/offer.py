@@ -25,7 +25,11 @@ def offer_for(site: Site, arch: Arch) -> Offer:
 
 
 def choose_stack(site: Site, arch: Arch, wish: Wish) -> Choice:
-    """The stack that a stack with ranges means on this arch."""
+    """The stack that a stack with ranges means on this arch.
+
+    Raises:
+        PlanError: none works.
+    """
     stacks = shipped.stacks_with_versions()
     return choose(wish, stacks, offer_for(site, arch), read_combinations(), read_cells())
 

@@ -50,7 +50,11 @@ class Order:
         return {"--arch": shlex.quote(arch), **({"--stack": shlex.quote(self.stack)} if self.stack else {})}
 
     def read_target(self) -> Target:
-        """What the names mean."""
+        """What the names mean.
+
+        Raises:
+            ConfigError: one of them does not exist, or its file has faults.
+        """
         target = make_target(shipped.load_site(self.site), self.arch, self.stack, self.backend)
         return dataclasses.replace(target, publish=self.publish, rebuild=self.rebuild)
 

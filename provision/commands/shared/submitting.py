@@ -72,7 +72,12 @@ def _refuse_second(target: Target, plan: Plan, job: BuildScript, site: str) -> N
 
 
 def submit_one(order: Order) -> Outcome:
-    """Submit the job of one arch, and follow it to its end."""
+    """Submit the job of one arch, and follow it to its end.
+
+    Raises:
+        Interruption: as of `follow_to_end`.
+        ProvisionError: as of `prepare_job`, or the job failed.
+    """
     prepared = prepare_job(order)
     target, plan = prepared.target, prepared.plan
     if prepared.job is None:
@@ -112,7 +117,11 @@ class SubmittedBuild:
 
 
 def submit_several(order: Order, archs: Sequence[str]) -> Outcome:
-    """Submit a job for each arch, and follow all of them to their ends; the errors are shown whole, on stderr."""
+    """Submit a job for each arch, and follow all of them to their ends; the errors are shown whole, on stderr.
+
+    Raises:
+        Interruption: the user stopped following; the jobs keep running.
+    """
     builds = build_in_jobs(order, archs)
     for build in builds:
         if build.error:
@@ -135,7 +144,11 @@ def submit_several(order: Order, archs: Sequence[str]) -> Outcome:
 
 
 def build_in_jobs(order: Order, archs: Sequence[str]) -> list[SubmittedBuild]:
-    """Submit a job for each arch, follow all of them, and return what became of each."""
+    """Submit a job for each arch, follow all of them, and return what became of each.
+
+    Raises:
+        Interruption: as of `submit_several`.
+    """
     builds: list[SubmittedBuild] = []
     targets: dict[str, Target] = {}
     for arch in archs:

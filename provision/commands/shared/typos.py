@@ -44,7 +44,7 @@ LONG = {"-v": "--verbose", "-a": "--all", "-n": "--dry-run", "-f": "--yes", "-y"
 
 
 def refuse_verb(word: str, rest: Sequence[str]) -> NoReturn:
-    """Raise for a verb that does not exist."""
+    """Raise a `ConfigError` for a verb that does not exist."""
     verbs = [verb for verb, _ in VERBS]
     if word.startswith("-"):
         raise ConfigError(f"no verb is given, only `{word}`", hint="`provision --help`", kind="unknown-verb")
@@ -59,7 +59,7 @@ def refuse_verb(word: str, rest: Sequence[str]) -> NoReturn:
 
 
 def refuse_option(leaf: CommandOptions, verb: str, words: Sequence[str], name: str) -> NoReturn:
-    """Raise for an option that this verb does not take, with the verbs that take it."""
+    """Raise a `ConfigError` for an option that this verb does not take, with the verbs that take it."""
     message, help_of = f"`provision {leaf.name}` does not take `{name}`", f"`provision {leaf.name} --help`"
     siblings = [one for one in COMMANDS[verb].leaves if name in one.spellings]
     if LONG.get(name) in leaf.spellings:
@@ -96,7 +96,7 @@ def without_option(words: Sequence[str], name: str, *, takes_value: bool) -> lis
 
 
 def refuse_extra(leaf: CommandOptions, args: argparse.Namespace, words: Sequence[str], word: str) -> NoReturn:
-    """Raise for a word that this verb does not take; a known name gets the option that takes it."""
+    """Raise a `ConfigError` for a word that this verb does not take; a known name gets the option that takes it."""
     from provision.commands.shared.names import names_of
 
     for kind in ("stack", "arch", "site"):
@@ -117,7 +117,7 @@ def refuse_extra(leaf: CommandOptions, args: argparse.Namespace, words: Sequence
 
 
 def refuse_submit(args: argparse.Namespace, site: Site) -> None:
-    """Raise if a job is to be submitted at a site that has no scheduler; the hint is the command that runs on this machine."""
+    """Raise a `ConfigError` for `--submit` at a site without a scheduler; the hint is the command that runs here."""
     if not args.submit or site.scheduler.name != "none":
         return
     words = [word for word in args.given if word not in ("--submit", "--no-wait", "--all-archs")]
@@ -132,20 +132,20 @@ def given_of(args: argparse.Namespace, names: Sequence[str]) -> list[str]:
 
 
 def refuse_unused(args: argparse.Namespace, why: str, *names: str) -> None:
-    """Raise for the first of these options that was given: it would be ignored."""
+    """Raise a `UsageError` for the first of these options that was given: it would be ignored."""
     for name in given_of(args, names):
         message = f"`provision {args.leaf.name}` would not use `{name}` here: {why}"
         raise UsageError(message, hint=f"leave `{name}` out")
 
 
 def refuse_text(name: str, text: str | None) -> None:
-    """Raise for a text of this option that is empty, or that other people could not read in one line."""
+    """Raise a `ConfigError` for a text of this option that is empty, or that other people could not read in one line."""
     if text is not None and not (text.strip() and text.isprintable()):
         raise ConfigError(f"the text of `{name}` is empty or has control characters", hint="write one sentence")
 
 
 def refuse_other_than_one(args: argparse.Namespace, *switches: str, hint: str) -> None:
-    """Raise unless exactly one is given: an environment, or one of these options, which stand for one."""
+    """Raise a `ConfigError` unless exactly one is given: an environment, or one of these options, which stand for one."""
     chosen = [args.environment] if args.environment is not None else []
     chosen += given_of(args, switches)
     if len(chosen) == 1:

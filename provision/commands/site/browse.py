@@ -81,7 +81,11 @@ def values_of(name: str) -> list[dict[str, Any]]:
 
 
 def describe(name: str) -> dict[str, Any]:
-    """What a profile says of its site, without checking it."""
+    """What a profile says of its site, without checking it.
+
+    Raises:
+        ConfigError: there is no such profile, or it is not TOML.
+    """
     data, path = shipped.load_profile(name)
     stack = data.get("stack")
     return {
