@@ -38,7 +38,6 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
 from provision.backends.venv.wheelhouse import download_argv  # noqa: E402
-from provision.horovod.patches import select_patches  # noqa: E402
 from provision.knowledge.compatibility import (  # noqa: E402
     Cell,
     Proof,
@@ -52,6 +51,7 @@ from provision.machine.files.disk import sha256_of, write  # noqa: E402
 from provision.machine.files.tables import CELLS_FILE, read_cells  # noqa: E402
 from provision.machine.probes.probe import interpreter_of  # noqa: E402
 from provision.model.lock import lock_header, normalized  # noqa: E402
+from provision.model.patch import select_patches  # noqa: E402
 
 PAGE = REPOSITORY / "docs" / "reference" / "compatibility.md"
 TOOL = (sys.executable, "-m", "provision")

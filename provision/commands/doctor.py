@@ -24,8 +24,7 @@ from provision.machine.root.store import Store
 from provision.machine.root.usable import unusable
 from provision.model.check import Check, State, observed
 from provision.model.facts import Facts
-from provision.planning.math_library import library_faults
-from provision.planning.preflight import closed_faults, cpu_faults, gpu_faults, place_faults
+from provision.planning.preflight import closed_faults, cpu_faults, gpu_faults, library_faults, place_faults
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.proof.proof_shape import proof_shape

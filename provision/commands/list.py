@@ -8,8 +8,7 @@ from provision.errors import EXIT_FAILED, EXIT_OK
 from provision.machine.root.entries import lost_modules, read_overview
 from provision.machine.root.store import Store
 from provision.machine.terminal.console import width_of_output
-from provision.model.overview import Entry
-from provision.planning.environment_table import select, table
+from provision.planning.overview import Entry, select, table
 from provision.wording import count
 
 

@@ -15,7 +15,7 @@ from provision.machine.root.completing import command_to_complete, hint_to_compl
 from provision.machine.root.entries import building, marks_of
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId
-from provision.model.overview import mark_words
+from provision.planning.overview import mark_words
 from provision.planning.upgrade_changes import record_diff
 from provision.proof.reports import start_lines
 from provision.wording import columns

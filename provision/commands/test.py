@@ -37,10 +37,9 @@ from provision.machine.terminal.console import say, say_error
 from provision.machine.terminal.progress_lines import listener, shown_as_step, shown_step
 from provision.model.event import Event, Listener, error_event
 from provision.model.layout import DELIVER, EnvironmentId
-from provision.model.proof_result import ProofResult
-from provision.planning.proof_table import proof_table
+from provision.model.verdict import ProofResult
 from provision.profile.site import Site
-from provision.proof.history import judge_history
+from provision.proof.history import judge_history, proof_table
 from provision.proof.proof_shape import prove_operation
 from provision.schedulers import scheduler_for
 from provision.wording import add_arch, count

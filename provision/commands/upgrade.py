@@ -32,10 +32,9 @@ from provision.machine.terminal.console import say, say_error
 from provision.model.facts import Facts, Interpreter
 from provision.model.layout import EnvironmentId
 from provision.model.plan import Plan
-from provision.model.upgrade import ArchUpgrade, Upgrade
 from provision.planning.preflight import network_faults
 from provision.planning.publication import changes, planned_versions, short
-from provision.planning.upgrade_changes import UpgradeChanges, change_lines, upgrade_changes
+from provision.planning.upgrade_changes import ArchUpgrade, Upgrade, UpgradeChanges, change_lines, upgrade_changes
 from provision.profile.site import Site
 
 # Of the evidence of each arch that failed.

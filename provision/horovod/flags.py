@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from provision.knowledge.frameworks import FRAMEWORKS
 from provision.model.facts import GpuFacts
 from provision.model.quoting import quote_cmake, quote_linker
-from provision.profile.gpu import Gpu
+from provision.profile.arch import Gpu
 
 # The frameworks that Horovod is built for, each with the folder of its libraries in site-packages.
 LIBRARIES = {"tensorflow": "tensorflow", "pytorch": "torch/lib"}

@@ -5,13 +5,14 @@ A stack that compiles none needs neither a compiler nor an MPI.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
 
 from provision.errors import Fault, PlanError, raise_faults
-from provision.horovod import abi as wheel_abi
 from provision.horovod import flags
 from provision.horovod.kits import (
     CC_IN_PREFIX,
@@ -23,12 +24,11 @@ from provision.horovod.kits import (
     kit_with_wrapper,
     linker_options,
 )
-from provision.horovod.patches import select_patches
 from provision.knowledge.frameworks import FRAMEWORKS
 from provision.knowledge.targets import flags_for
 from provision.model.facts import Facts, GpuFacts
 from provision.model.lock import Lock, Pin
-from provision.model.patch import Patch
+from provision.model.patch import Patch, select_patches
 from provision.model.quoting import quote_sh
 from provision.model.request import Request
 
@@ -65,8 +65,8 @@ class Build:
 
     @property
     def key(self) -> str:
-        """The key of the compiled wheel."""
-        return wheel_abi.key(self.abi)
+        """The key of the compiled wheel: 16 hexadecimal digits of the sha256 over the canonical JSON of what decides its ABI."""
+        return hashlib.sha256(json.dumps(self.abi, sort_keys=True).encode()).hexdigest()[:16]
 
     @property
     def version(self) -> str:
@@ -103,7 +103,7 @@ def make_builds(request: Request, facts: Facts, gpu: GpuFacts | None, target: st
         mpi_libraries=libraries,
     )
     # A wrapper inside the prefix comes from the same wheel in every prefix, so its path does not decide the ABI.
-    decide = partial(wheel_abi.abi, python_tag=facts.python.tag, compiler=compiler, mpi=mpi)
+    decide = partial(decide_abi, python_tag=facts.python.tag, compiler=compiler, mpi=mpi)
     builds = []
     if stack.horovod:
         source = request.source("horovod", stack.horovod)
@@ -166,3 +166,38 @@ def _no_wrapper(mpicc: str, package: str) -> Fault:
         f"there is no `{mpicc}`, the MPI wrapper for C, with which `{package}` is compiled",
         hint="load an MPI module that has it, or take `[compiled]` out of the stack",
     )
+
+
+def decide_abi(
+    *,
+    source: Pin,
+    python_tag: str,
+    compiler: str,
+    mpi: str,
+    environ: Mapping[str, str],
+    toolchain: str,
+    frameworks: Sequence[Pin] = (),
+    patches: Sequence[Patch] = (),
+    gpu: GpuFacts | None = None,
+) -> dict[str, object]:
+    """Everything that decides a wheel's ABI, as data: it is stored beside the wheel and hashed for its key.
+
+    The exact version of a framework counts, not only its minor version: with another patch level Horovod only warns,
+    and loads. `frameworks` is empty for a package that is not compiled against one.
+    """
+    return {
+        "source": [source.name, source.version, *source.hashes],
+        **(
+            {"framework": [word for one in frameworks for word in (one.name, one.version, *one.hashes)]}
+            if frameworks
+            else {}
+        ),
+        "python": python_tag,
+        "compiler": compiler,
+        "mpi": mpi,
+        "environ": dict(sorted(environ.items())),
+        "toolchain": toolchain,
+        "patches": [f"{patch.name} sha256:{patch.sha256}" for patch in patches],
+        # `environ` already holds the compute capabilities and how NCCL is linked.
+        **({"cuda": gpu.cuda_version, "nccl": f"{gpu.nccl_version} {gpu.nccl_library}"} if gpu else {}),
+    }

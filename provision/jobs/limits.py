@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from provision.errors import ConfigError, Fault, FaultKind, raise_faults
 from provision.launch.rank_threads import cpus_of_node
-from provision.model.batch import Batch
-from provision.model.walltime import to_clock, to_seconds
+from provision.model.batch import Batch, to_clock, to_seconds
 from provision.profile.arch import Arch
 from provision.profile.patterns import NAME
 from provision.profile.site import Site

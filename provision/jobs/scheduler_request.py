@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from provision.errors import ConfigError
 from provision.jobs.limits import refuse
 from provision.knowledge.targets import family_of
-from provision.model.batch import Batch
-from provision.model.shape import Shape
-from provision.profile.arch import Arch
-from provision.profile.job import Job
+from provision.model.batch import Batch, Shape
+from provision.profile.arch import Arch, Job
 from provision.profile.patterns import TIME
 from provision.profile.site import Site
 from provision.schedulers import scheduler_for

@@ -16,13 +16,11 @@ from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.knowledge.versions import release
 from provision.launch.available_modules import without_horovod
 from provision.launch.rank_threads import INTER, INTRA, OMP, cpus_of_rank, job_environ, parts_of_node
-from provision.model.batch import Batch
+from provision.model.batch import Batch, Shape
 from provision.model.quoting import quote_sh
-from provision.model.shape import Shape
-from provision.profile.arch import Arch, Deliver
+from provision.profile.arch import Arch, Deliver, Launcher
 from provision.profile.choices import LAUNCHERS, LauncherName
 from provision.profile.container import Runtime
-from provision.profile.launcher import Launcher
 from provision.profile.patterns import MEMORY
 from provision.profile.site import Site
 from provision.profile.stack import ONE_PROCESS_PROGRAMS, Framework

@@ -14,8 +14,8 @@ from provision.knowledge.frameworks import FRAMEWORKS, image_framework
 from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.knowledge.images import DOCKER
 from provision.launch.rank_threads import INTER, INTRA, explain_too_many_threads
+from provision.profile.arch import CONSTRAINT
 from provision.profile.container import Container
-from provision.profile.job import CONSTRAINT
 from provision.profile.patterns import CONTROL, MEMORY, MODULE, OPTION, SHELL_PATH, TIME
 from provision.profile.strategy import PLUGINS, STRATEGIES
 from provision.schedulers import TITLES

@@ -14,8 +14,8 @@ from provision.knowledge.index_settings import is_index_setting
 from provision.knowledge.secret_names import is_secret_name
 from provision.model.child_environ import holds_secret
 from provision.model.quoting import words
+from provision.profile.arch import Launcher
 from provision.profile.choices import LauncherName
-from provision.profile.launcher import Launcher
 
 # The variables that hold a rank's number and its number on its node; None: no variable does, the program must ask MPI.
 RANK_VARIABLES: dict[LauncherName, tuple[str | None, str | None]] = {

@@ -13,11 +13,8 @@ from provision.lint.directive_options import write_directive
 from provision.lint.job_script import TOP, JobScript
 from provision.lint.rule import Found, Shown, advice, error, warning
 from provision.lint.training_script import TrainingProgram
-from provision.model.batch import Batch
-from provision.model.shape import Shape
-from provision.model.walltime import to_seconds
-from provision.profile.arch import Arch
-from provision.profile.job import Job
+from provision.model.batch import Batch, Shape, to_seconds
+from provision.profile.arch import Arch, Job
 from provision.profile.patterns import MEMORY, TIME
 from provision.profile.site import Site
 from provision.schedulers import TITLES

@@ -11,9 +11,8 @@ from pathlib import PurePosixPath
 
 from provision.errors import ConfigError
 from provision.knowledge.frameworks import FRAMEWORKS
-from provision.knowledge.math_libraries import MathLibrary
-from provision.profile.gpu import Gpu
-from provision.profile.launcher import Launcher
+from provision.knowledge.frameworks.interface import MathLibrary
+from provision.profile.arch import Gpu, Launcher
 from provision.profile.stack import ONE_PROCESS_PROGRAMS, Training
 
 

@@ -1,4 +1,4 @@
-"""A patch of ours to Horovod's source, and the reader of its file.
+"""The patches of ours to Horovod's source: the reader of their files, and the choice of those that a build needs. Pure.
 
 A patch is a unified diff with a head that states what fails without it, for which frameworks, and how it was proved:
 
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from provision.errors import ConfigError
@@ -74,4 +74,23 @@ def parse_patch(name: str, text: str) -> Patch:
         applies_to=applies_to,
         gpu_only=needs == "gpu",
         text=text,
+    )
+
+
+def select_patches(patches: Sequence[Patch], versions: Mapping[str, str], *, gpu: bool = False) -> tuple[Patch, ...]:
+    """The patches that a build against these versions of frameworks needs, in the order in which they apply.
+
+    `gpu`: the build is for GPUs. A CPU build leaves out the patches for GPUs, so that a change of those does not change
+    any CPU plan.
+    """
+    from packaging.specifiers import SpecifierSet
+
+    return tuple(
+        patch
+        for patch in sorted(patches, key=lambda patch: patch.name)
+        if (gpu or not patch.gpu_only)
+        and any(
+            name in patch.applies_to and SpecifierSet(patch.applies_to[name]).contains(version, prereleases=True)
+            for name, version in versions.items()
+        )
     )

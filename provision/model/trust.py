@@ -153,3 +153,18 @@ def parse_acl(content: bytes) -> AccessList:
             number for tag, rights, number in allowed if tag == ACL_GROUP and not ~rights & ACL_READ_AND_ENTER
         ),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """Who writes and reads below a root, as the profile `origin` says: whoever may write there is an admin.
+
+    `group` is the Unix group of the admins, `readers` the one whose members may enter besides them (None: every user).
+    With `lenient` the owner of the root may go on although others may write there: to take something from users must always be
+    possible.
+    """
+
+    group: str | None = None
+    readers: str | None = None
+    origin: str = "the site profile"
+    lenient: bool = False

@@ -10,8 +10,7 @@ from provision.knowledge.frameworks.interface import FrameworkInterface
 from provision.model.facts import Facts, Interpreter
 from provision.model.operation import Command, Expectation, ExpectedGpu, Inspect
 from provision.model.request import Request
-from provision.planning.identity import gpu_of, loaded_environ
-from provision.planning.math_library import required_library
+from provision.planning.identity import gpu_of, loaded_environ, required_library
 
 
 def inspections(

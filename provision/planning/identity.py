@@ -6,14 +6,15 @@ import shlex
 from collections.abc import Mapping
 
 from provision.backends.backend import Draft
+from provision.knowledge.frameworks.interface import MathLibrary
 from provision.launch.rank_threads import module_environ
 from provision.model.facts import Facts, GpuFacts, Interpreter
 from provision.model.layout import EnvironmentId
 from provision.model.plan import fingerprint
 from provision.model.request import Request
-from provision.planning.math_library import library_environ
 from provision.profile.arch import Arch
 from provision.profile.choices import BACKENDS
+from provision.profile.stack import Stack
 
 # Raised when the steps change in a way that makes a different environment of the same inputs.
 RECIPE = "1"
@@ -83,6 +84,19 @@ def loaded_environ(request: Request, facts: Facts) -> tuple[tuple[str, str], ...
         *(pair for pair in of_gpu if pair[0] not in own),
         *arch.environ,
     )
+
+
+def required_library(arch: Arch, stack: Stack) -> MathLibrary | None:
+    """What the arch or the stack requires; None if both libraries are right."""
+    return stack.math or arch.math
+
+
+def library_environ(arch: Arch, stack: Stack) -> tuple[tuple[str, str], ...]:
+    """The variables with which the framework uses the library that is required, without those that the files set themselves."""
+    framework, own = stack.framework, dict((*stack.environ, *arch.environ))
+    selecting = framework.interface.onednn_environ(framework.package, framework.version)
+    selecting = selecting if required_library(arch, stack) else ()
+    return tuple(pair for pair in selecting if pair[0] not in own)
 
 
 def library_path(arch: Arch) -> tuple[tuple[str, str], ...]:

@@ -12,8 +12,7 @@ from provision.launch.modules import reset_lines, unload_lines
 from provision.launch.rank_threads import module_environ
 from provision.model.facts import GpuFacts
 from provision.model.quoting import bash
-from provision.planning.identity import library_path
-from provision.planning.math_library import library_environ
+from provision.planning.identity import library_environ, library_path
 from provision.profile.arch import Arch
 from provision.profile.choices import BACKENDS
 from provision.profile.site import Site

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 
-from provision.model.estimate import expected_total
 from provision.model.operation import (
     Command,
     FetchSource,
@@ -17,6 +16,7 @@ from provision.model.operation import (
     Unpack,
 )
 from provision.model.plan import Action, Plan, Step
+from provision.model.record import expected_total
 from provision.wording import about, count
 
 SHOWN = ("target", "modules", "python", "compiler", "mpi", "gpu", "cuda", "nccl")

@@ -7,6 +7,7 @@ from functools import partial
 from provision.errors import ConfigError, Fault, one_fault
 from provision.knowledge.cuda import gpu_obstacle, same_major
 from provision.knowledge.frameworks import FRAMEWORKS, TITLES, clash_of
+from provision.knowledge.frameworks.interface import REPORTED
 from provision.knowledge.targets import family_of, is_foreign, missing_features
 from provision.model.facts import Facts
 from provision.model.lock import Pin
@@ -15,6 +16,7 @@ from provision.model.quoting import quote_sh
 from provision.model.request import Request
 from provision.model.space import USUAL, Space, size_text, usual_space
 from provision.model.surroundings import Folder
+from provision.planning.identity import required_library
 from provision.profile.site import Site
 
 # Of the space of a whole build, if the packages are installed.
@@ -125,6 +127,28 @@ def gpu_faults(request: Request, facts: Facts) -> tuple[Fault, ...]:
         f"{facts.gpu.cuda_version}: the major versions must be the same",
         f"CUDA: {facts.gpu.cuda_home}",
         hint=f"load a CUDA {built_with.split('.')[0]} module: change `archs.{arch.name}.modules` in `{origin}`",
+    )
+
+
+def library_faults(request: Request) -> tuple[Fault, ...]:
+    """Why the framework of the stack cannot compute with the library that is required, if it cannot."""
+    arch, stack = request.arch, request.stack
+    required, framework = required_library(arch, stack), stack.framework
+    if required is None or framework.interface.has_onednn(framework.package, framework.version):
+        return ()
+    name = REPORTED[required]
+    if stack.math is None:
+        who, where = f"arch `{arch.name}`", f"`archs.{arch.name}.math` in `{request.site.origin}`"
+        hint = "`--stack tensorflow-1.15.2-intel`, or a stack of TensorFlow 2.5 or newer"
+    else:
+        who, where = f"the stack `{stack.name}`", f"`math` in the stack `{stack.name}`"
+        hint = "set `framework.package` to `intel-tensorflow`, or remove the key `math`"
+    return one_fault(
+        "mismatch",
+        "math",
+        f"{who} requires {name}, but `{framework.package}` {framework.version} computes with Eigen",
+        f"{where}; TensorFlow's own packages contain {name} from 2.5 on",
+        hint=hint,
     )
 
 

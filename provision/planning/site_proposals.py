@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from provision.knowledge.cuda import CAPABILITY_OF
 from provision.launch.available_modules import AvailableModule, describe, newest_first, newest_together
-from provision.model.walltime import to_clock
+from provision.model.batch import to_clock
 from provision.profile.blanks import LEAVE_OUT, words_of
 from provision.profile.patterns import NAME
 from provision.schedulers.node_kind import NodeKind

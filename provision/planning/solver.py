@@ -11,8 +11,8 @@ from provision.knowledge.combinations import Combinations
 from provision.knowledge.compatibility import Cell, find_cell, keras_of
 from provision.knowledge.cuda import gpu_obstacle, same_major
 from provision.knowledge.frameworks import FRAMEWORKS
+from provision.knowledge.frameworks.interface import REPORTED, MathLibrary
 from provision.knowledge.frameworks.tensorflow import TENSORFLOW
-from provision.knowledge.math_libraries import REPORTED, MathLibrary
 from provision.knowledge.versions import ascending, release
 from provision.profile.arch import Arch
 from provision.profile.site import Site

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from provision.knowledge.frameworks import FRAMEWORKS
-from provision.model.overview import Entry, mark_words, proof_words, size_words
-from provision.model.proof_result import ProofResult
 from provision.model.quoting import Code, write_xml
+from provision.model.verdict import ProofResult
+from provision.planning.overview import Entry, mark_words, proof_words, size_words
 from provision.wording import duration
 
 WIDTH, HEIGHT = 480, 160

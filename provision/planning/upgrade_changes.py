@@ -1,10 +1,12 @@
-"""What differs: between two environments, after an upgrade for users of one arch, and since an environment was built. Pure."""
+"""An upgrade of a stack, and what differs: for users of one arch after it, between two environments, and since a build. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from provision.knowledge.advisories import Advisories, open_advisories
 from provision.model.check import Check, observed
+from provision.model.layout import EnvironmentId
 from provision.model.lock import Lock
 from provision.model.record import Record
 from provision.model.stored import Stored
@@ -169,3 +171,29 @@ def _of_proof(record: Record) -> dict[str, str]:
         "weights": figures.weights_sha256,
     }
     return {name: str(value) for name, value in values.items() if value is not None}
+
+
+UpgradeState = Literal["building", "publishing", "published", "undoing", "undone"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArchUpgrade(Stored):
+    """The upgrade of one arch, named as in the profile; `before` is None if users loaded nothing."""
+
+    arch: str
+    before: EnvironmentId | None
+    after: EnvironmentId
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgrade(Stored):
+    """The upgrade of one stack on its archs.
+
+    `locks` are the paths of its locks in the configuration. Their texts, new and old, are beside the file of the upgrade.
+    """
+
+    SCHEMA: ClassVar[int] = 1
+    stack: str
+    state: UpgradeState
+    archs: tuple[ArchUpgrade, ...]
+    locks: tuple[str, ...]

@@ -1,20 +1,132 @@
-"""An arch: one kind of node at a site (`[archs.<arch>]`), with its small tables."""
+"""An arch: one kind of node at a site (`[archs.<arch>]`), with its tables: GPUs, launcher, jobs, queues and their limits."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from provision.knowledge.math_libraries import MathLibrary
+from provision.knowledge.frameworks.interface import MathLibrary
 from provision.knowledge.toolchains import mixture
+from provision.knowledge.whole_numbers import whole_number
 from provision.profile.absolute import Program
-from provision.profile.gpu import Gpu
-from provision.profile.job import Job, Queue
-from provision.profile.launcher import Launcher
-from provision.profile.patterns import NAME, Command, Folder, Module, Name
-from provision.profile.reader import Count, Environ, FormRule, Mark, Named, Positive, Reader
+from provision.profile.choices import LAUNCHERS, LauncherName
+from provision.profile.patterns import MEMORY, NAME, TIME, Command, Folder, Form, Module, Name, Option, Time
+from provision.profile.reader import Choices, Count, Environ, FormRule, Mark, Named, Positive, Reader, Via
 from provision.wording import count
 
 Deliver = Literal["files", "image", "image-only"]
 MpiFamily = Literal["mpich", "openmpi"]
+NcclLink = Literal["SHARED", "STATIC"]
+CAPABILITY = Form(r"[1-9][0-9]{1,2}", "of a compute capability without the point: `80` for 8.0")
+FOLDER = Form(r"(/|\$\{[A-Za-z_][A-Za-z0-9_]*\})[^\x00-\x1f]*")
+CONSTRAINT = Form(r"[A-Za-z0-9_&|*()\[\],.:=-]+", "of a constraint, such as `a100` or `gpu&hbm80g`, without blanks")
+Constraint = Annotated[str, CONSTRAINT]
+# `24: 03:00:00`: jobs of up to 24 nodes have three hours.
+UP_TO = Form(r"[1-9][0-9]{0,5}: " + TIME.pattern)
+Share = Annotated[float, FormRule(lambda value: None if 0 <= value <= 1 else f"must be from 0 to 1, but is {value}")]
+
+
+def in_numeric_order(capabilities: tuple[str, ...]) -> tuple[str, ...]:
+    """Each capability once: the order in the profile has no meaning."""
+    return tuple(sorted(set(capabilities), key=lambda text: whole_number(text) or 0))  # 0: a fault
+
+
+Capabilities = Annotated[
+    tuple[str, ...], Via(Annotated[tuple[Annotated[str, CAPABILITY], ...], Mark.NOT_EMPTY], in_numeric_order)
+]
+
+
+def sorted_times(texts: tuple[str, ...]) -> tuple[tuple[int, str], ...]:
+    """The numbers of nodes and the time limits of such texts, the fewest nodes first."""
+    pairs = (text.split(": ") for text in texts if UP_TO.fullmatch(text))
+    return tuple(sorted((int(most), time) for most, time in pairs))
+
+
+def launchers_of(profile: Mapping[str, Any]) -> tuple[LauncherName, ...]:
+    """The launchers that a parsed profile can name: those of its scheduler."""
+    scheduler = profile.get("scheduler")
+    system = scheduler.get("system") if isinstance(scheduler, Mapping) else None
+    return next((names for name, names in LAUNCHERS.items() if name == system), LAUNCHERS["none"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What a batch job on this arch requests. `time` is in the scheduler's notation.
+
+    `exclusive` requests whole nodes. `cpus_per_task` (0: not set) is also passed to the launcher, which does not inherit it.
+    `constraint` selects the kind of node: `--constraint` of Slurm, a part of `select` of PBS, `--attrs` of Cobalt.
+    `memory` is for one CPU (`8G`; G is GiB, 2³⁰ bytes), also if jobs at the site request it for a node. `least_gpu_use` is
+    the percentage of use of its GPUs below which the site cancels a job (0: it does not).
+    """
+
+    time: Time = "01:00:00"
+    partition: Name | None = None
+    constraint: Constraint | None = None
+    account: Name | None = None
+    qos: Name | None = None
+    exclusive: bool = False
+    cpus_per_task: Count = 0
+    options: tuple[Option, ...] = ()
+    filesystems: tuple[Name, ...] = ()
+    memory: Annotated[str, MEMORY] | None = None
+    least_gpu_use: Count = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Queue:
+    """The limits of a queue (in Slurm a partition or QOS) for one job of this arch: nodes and time (None: no limit).
+
+    `times` are the limits for jobs of up to this many nodes, the smallest number first; `time` is that of larger jobs. `qos`: it
+    is a QOS beside the partition of `[archs.<arch>.job]`, not a partition. `constraint` selects its nodes instead of the
+    constraint of `[archs.<arch>.job]`. `run_with` are words before the program of each rank: on nodes in another memory mode,
+    `numactl`. `shared`: jobs get parts of its nodes, at a site that gives whole ones.
+    """
+
+    name: str
+    least_nodes: Positive = 1
+    most_nodes: Annotated[int | None, Via(Count, lambda nodes: nodes or None)] = None
+    time: Time | None = None
+    constraint: Constraint | None = None
+    run_with: tuple[str, ...] = ()
+    qos: bool = False
+    times: Annotated[tuple[tuple[int, str], ...], Via(tuple[Annotated[str, UP_TO], ...], sorted_times)] = ()
+    shared: bool = False
+
+    def add_faults(self, table: Reader) -> None:
+        """Record a largest job that is smaller than the smallest."""
+        if self.most_nodes is not None and self.most_nodes < self.least_nodes:
+            table.fault("most_nodes", f"is less than `least_nodes` ({self.least_nodes})")
+
+    def time_for(self, nodes: int) -> str | None:
+        """The time limit of a job of this many nodes; None: no limit."""
+        return next((time for most, time in self.times if nodes <= most), self.time)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launcher:
+    """The program that starts ranks, with the site's options for it (`--mpi=pmi2`).
+
+    `mpiexec` is Hydra of MPICH, `mpirun` is Open MPI's, `mpiexec-pals` is HPE's, and `none` starts one process.
+    """
+
+    name: Annotated[LauncherName, Choices(launchers_of)]
+    options: tuple[Option, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """The GPUs of one node: their number, the scheduler's name for the model, and their compute capabilities.
+
+    Device code is built for the capabilities, which are spelt as in Spack (`80`). `cuda_home` and `nccl_home` may contain
+    variables that the arch's modules set (`${CUDA_HOME}`, `${EBROOTNCCL}`); if they are None, the usual folders are
+    searched. `nccl_link` is SHARED if a network plugin belongs to the site's NCCL.
+    """
+
+    per_node: Positive
+    model: Name | None = None
+    capabilities: Capabilities
+    cuda_home: Annotated[str, FOLDER] | None = None
+    nccl_home: Annotated[str, FOLDER] | None = None
+    nccl_link: NcclLink = "SHARED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,14 +200,6 @@ class Threads:
     inter: Count = 0
     intra: Count = 0
     environ: Environ = ()
-
-
-def not_a_share(value: float) -> str | None:
-    """What is wrong with a number that is not a share."""
-    return None if 0 <= value <= 1 else f"must be from 0 to 1, but is {value}"
-
-
-Share = Annotated[float, FormRule(not_a_share)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,10 +7,9 @@ from typing import Annotated, Any
 
 from provision.errors import ConfigError
 from provision.profile.absolute import Root
-from provision.profile.arch import Arch
+from provision.profile.arch import Arch, Launcher
 from provision.profile.container import Container, Runtime
 from provision.profile.files import Files
-from provision.profile.launcher import Launcher
 from provision.profile.module_system import ModuleSystem
 from provision.profile.network import Network
 from provision.profile.patterns import NAME, Form, Name
@@ -27,11 +26,6 @@ Support = Annotated[str, SUPPORT]
 def retirement(date: str) -> str:
     """When a cluster was switched off, in words: `retired in 2023`, `retired on 2023-12-31`."""
     return f"retired {'on' if len(date) > len('YYYY-MM') else 'in'} {date}"
-
-
-def at_least_one(runtimes: tuple[Runtime, ...]) -> tuple[Runtime, ...]:
-    """The ways to run TensorFlow; a profile without one has ours."""
-    return runtimes or ("venv",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +59,7 @@ class Site:
     retired: Date | None = None
     network: Network
     files: Files
-    runtimes: Annotated[tuple[Runtime, ...], Via(tuple[Runtime, ...], at_least_one)] = ("venv",)
+    runtimes: Annotated[tuple[Runtime, ...], Via(tuple[Runtime, ...], lambda given: given or ("venv",))] = ("venv",)
     container: Container | None = None
     strategies: Annotated[tuple[Strategy, ...], Named("strategy", known=(*STRATEGIES, *PLUGINS))] = ()
     sources: SOURCES = ()

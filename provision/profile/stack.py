@@ -7,8 +7,7 @@ from typing import Annotated, Any, Literal, get_args
 from provision.knowledge.compatibility import keras_of
 from provision.knowledge.compilable import COMPILABLE
 from provision.knowledge.frameworks import FRAMEWORKS
-from provision.knowledge.frameworks.interface import FrameworkInterface
-from provision.knowledge.math_libraries import MathLibrary
+from provision.knowledge.frameworks.interface import FrameworkInterface, MathLibrary
 from provision.profile.choices import BACKENDS, BackendName
 from provision.profile.patterns import NAME, Form, Name
 from provision.profile.reader import Environ, Faults, FormRule, Mark, Positive, Reader
@@ -20,6 +19,9 @@ Version = Annotated[str, Form(r"[0-9]+(\.[0-9]+)+", "of a version, such as `2.15
 OfFramework = Annotated[str, Form(r"[0-9]+(\.[0-9]+)+(\+(cpu|cu[0-9]{3}))?", "of a version, such as `2.15.1`")]
 MODULE_NAME = Form(f"{NAME.pattern}/{NAME.pattern}", "of a name and a version, such as `tensorflow/2.15.1`")
 PYTHON = Form(r"3\.[0-9]{1,3}", "of a Python, such as `3.11`")
+Accuracy = Annotated[
+    float, FormRule(lambda value: None if 0 < value <= 1 else f"must be above 0 and at most 1, but is {value}")
+]
 # The training programs in `provision/proof/programs/`; `proof/strategies.py` lists the checks of each.
 Program = Literal["horovod_keras", "horovod_graph", "single", "mirrored", "multiworker", "ddp", "horovod_torch"]
 PROGRAMS: tuple[Program, ...] = get_args(Program)
@@ -29,11 +31,6 @@ WITHOUT_HOROVOD = ("single", "mirrored", "multiworker", "ddp")
 KERAS_PROGRAMS: Mapping[KerasBackend, str] = {"tensorflow": "single", "torch": "keras_torch"}
 # The ones that are one process, however many devices it uses.
 ONE_PROCESS_PROGRAMS = ("single", "mirrored")
-
-
-def not_an_accuracy(value: float) -> str | None:
-    """What is wrong with an accuracy that a proof has to reach."""
-    return None if 0 < value <= 1 else f"must be above 0 and at most 1, but is {value}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +69,7 @@ class Training:
     epochs: Positive
     batch_size: Positive
     learning_rate: float = 0.001
-    min_accuracy: Annotated[float, FormRule(not_an_accuracy)] = 0.9
+    min_accuracy: Accuracy = 0.9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

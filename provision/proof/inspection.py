@@ -8,8 +8,7 @@ from typing import Any
 
 from provision.knowledge.cuda import same_major
 from provision.knowledge.frameworks import FRAMEWORKS
-from provision.knowledge.frameworks.interface import FrameworkInterface
-from provision.knowledge.math_libraries import REPORTED, MathLibrary
+from provision.knowledge.frameworks.interface import REPORTED, FrameworkInterface, MathLibrary
 from provision.model.check import Check, good, judged
 from provision.model.operation import Expectation, ExpectedGpu
 from provision.proof.reports import Report

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os.path
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 
 from provision.knowledge.combinations import Combinations
 from provision.model.check import Check, good, judged, skipped
-from provision.model.shared_object import SharedObject
 from provision.proof.inspection import SYSTEM, below
 
 # Patterns for grep over the disassembly, and the features of a CPU, by archspec's names, that the instruction needs: any of
@@ -23,6 +23,26 @@ FEATURE_OF: Mapping[str, tuple[str, ...]] = {
 }
 # Left out of our builds: a build that needs them took a switch from elsewhere.
 UNWANTED = ("libccl.so", "libgloo.so", "libmlsl.so", "libmxnet.so")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedObject:
+    """The facts of one ELF file. `search` holds the folders of RPATH and RUNPATH, `versions` the newest version of each
+    name (`GLIBC`, `GLIBCXX`) that it needs.
+
+    `instructions`: how often the code has an instruction of each kind (`%zmm`), or None if it was not disassembled;
+    `reason` says why.
+    """
+
+    path: str
+    machine: str
+    needed: tuple[str, ...]
+    search: tuple[str, ...]
+    symbols: frozenset[str]
+    """Those that it defines or uses."""
+    versions: tuple[tuple[str, str], ...]
+    instructions: Mapping[str, int] | None = None
+    reason: str = ""
 
 
 def judge_objects(

@@ -10,8 +10,8 @@ from typing import Any
 
 from provision.knowledge.frameworks import FRAMEWORKS
 from provision.launch.rank_threads import INTER, INTRA, cpus_of_rank, job_environ, parts_of_node
+from provision.model.batch import Shape
 from provision.model.operation import Prove
-from provision.model.shape import Shape
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import KERAS_PROGRAMS, ONE_PROCESS_PROGRAMS, Stack

@@ -16,8 +16,8 @@ from provision.model.verdict import Verdict
 from provision.proof import exchange_checks as exchange
 from provision.proof import process_checks as processes
 from provision.proof import training_checks as training
-from provision.proof.numbers import check_numbers
 from provision.proof.reports import Report, Run, figures_of
+from provision.proof.training_checks import check_numbers
 from provision.wording import count
 
 # Workers that do nothing for this part of the proof's time limit have stalled; the rest of the time is for a second try.

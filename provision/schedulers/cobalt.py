@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import re
 
-from provision.model.batch import Batch, Directive
+from provision.model.batch import Batch, Directive, to_clock, to_seconds
 from provision.model.quoting import Code, plain
-from provision.model.walltime import to_clock, to_seconds
 from provision.schedulers import SchedulerInterface
 from provision.schedulers.node_kind import QueueLimits
 from provision.schedulers.status import JobStatus, RunningJob, elapsed

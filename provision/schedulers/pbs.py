@@ -12,9 +12,8 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 
 from provision.knowledge.whole_numbers import whole_number
-from provision.model.batch import Batch, Directive
+from provision.model.batch import Batch, Directive, to_clock, to_seconds
 from provision.model.quoting import Code, quote_sh
-from provision.model.walltime import to_clock, to_seconds
 from provision.schedulers import SchedulerInterface
 from provision.schedulers.node_kind import QueueLimits
 from provision.schedulers.status import JobStatus, RunningJob, elapsed

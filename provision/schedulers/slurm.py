@@ -6,9 +6,8 @@ import re
 from dataclasses import replace
 
 from provision.knowledge.whole_numbers import whole_number
-from provision.model.batch import Batch, Directive
+from provision.model.batch import Batch, Directive, to_seconds
 from provision.model.quoting import Code
-from provision.model.walltime import to_seconds
 from provision.profile.patterns import TIME
 from provision.schedulers import SchedulerInterface
 from provision.schedulers.node_kind import NodeKind, QueueLimits

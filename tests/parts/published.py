@@ -11,8 +11,7 @@ from parts.records import DESCRIPTION, PROOF
 from provision.machine.root.sealing import seal
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId
-from provision.model.receipt import Receipt
-from provision.model.record import Record
+from provision.model.record import Receipt, Record
 
 SITE = "lib/python3.11/site-packages"
 

@@ -16,10 +16,8 @@ from provision.machine.root.store import Store
 from provision.model.check import Check
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.modulefile import Description, Modulefile
-from provision.model.proof_result import ProofResult
-from provision.model.receipt import Receipt
-from provision.model.record import Record
-from provision.model.verdict import Figures, Verdict
+from provision.model.record import Receipt, Record
+from provision.model.verdict import Figures, ProofResult, Verdict
 from provision.planning import publication as planning
 
 ENVIRONMENT = EnvironmentId("knl", "tensorflow", "2.15.1", "0123456789")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from provision.model.operation import Prove
-from provision.profile.gpu import Gpu
-from provision.profile.launcher import Launcher
+from provision.profile.arch import Gpu, Launcher
 
 Report = dict[str, Any]
 GPU = Gpu(per_node=4, model=None, capabilities=("80",), cuda_home=None, nccl_home=None, nccl_link="shared")

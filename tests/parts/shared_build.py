@@ -26,8 +26,8 @@ from provision.machine.root.store import Store
 from provision.machine.sharing import locks
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.operation import InstallWheel, KeepWheel, Publish, Remove, Seal, WriteCandidate, WriteFile
-from provision.model.sharing import Sharing
-from provision.planning.steps import decide_steps
+from provision.model.trust import Sharing
+from provision.planning.planner import decide_steps
 
 KEY = "horovod-key"
 

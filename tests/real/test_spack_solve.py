@@ -17,8 +17,8 @@ import pytest
 from parts.paths import REPOSITORY
 from parts.provision import Tool
 from parts.spack import RealSpack, plain_spack
-from provision.horovod.patches import select_patches
 from provision.machine.configuration.shipped import load_patches
+from provision.model.patch import select_patches
 
 pytestmark = pytest.mark.real
 

@@ -31,12 +31,11 @@ from provision.backends.venv.wheelhouse import source_name
 from provision.errors import Fault, PlanError, raise_faults
 from provision.horovod import flags
 from provision.horovod.kits import QUICK
-from provision.horovod.patches import select_patches
 from provision.knowledge.compilable import COMPILABLE
 from provision.knowledge.frameworks.interface import FrameworkInterface
 from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.model.lock import Lock, Pin
-from provision.model.patch import Patch
+from provision.model.patch import Patch, select_patches
 from provision.model.request import Request
 from provision.profile.stack import Stack
 

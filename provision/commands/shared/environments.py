@@ -13,7 +13,7 @@ from provision.machine.programs.shell import absolute, environ, expand_home
 from provision.machine.root.store import Store
 from provision.machine.terminal.console import say
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.sharing import Sharing
+from provision.model.trust import Sharing
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.wording import add_arch, nearest, nearest_name

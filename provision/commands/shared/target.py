@@ -14,10 +14,10 @@ from provision.machine.configuration import shipped
 from provision.machine.files.disk import is_file
 from provision.machine.root.store import Store
 from provision.model.check import Check
-from provision.model.estimate import backend_of, expected_seconds
 from provision.model.facts import Facts
 from provision.model.layout import EnvironmentId
 from provision.model.plan import Plan
+from provision.model.record import backend_of, expected_seconds
 from provision.model.request import Request
 from provision.model.space import Space
 from provision.profile.arch import Arch

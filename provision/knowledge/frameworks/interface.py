@@ -5,8 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from provision.knowledge.versions import release
+
+# What a stack or an arch can require. Eigen is what every TensorFlow has without it.
+MathLibrary = Literal["onednn"]
+# How the inspection of an environment reports it.
+REPORTED: dict[str, str] = {"onednn": "oneDNN"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

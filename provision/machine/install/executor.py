@@ -41,7 +41,7 @@ from provision.model.child_environ import Needs
 from provision.model.event import Event, Listener
 from provision.model.modulefile import Description
 from provision.model.plan import Plan, Step
-from provision.model.receipt import Receipt
+from provision.model.record import Receipt
 from provision.profile.site import Site
 from provision.proof.inspection import judge_inspection
 

@@ -25,9 +25,8 @@ from provision.machine.root.image_only import is_image_only
 from provision.machine.root.store import Store
 from provision.model.event import Event, Listener
 from provision.model.operation import Prove
-from provision.model.proof_result import ProofResult
 from provision.model.quoting import bash
-from provision.model.verdict import Reads, Verdict
+from provision.model.verdict import ProofResult, Reads, Verdict
 from provision.profile.module_system import ModuleSystem
 from provision.proof.lookups import TRACED, count_reads
 from provision.proof.strategies import STRATEGIES, imported_by, judge, name_trainers, retry_arguments, stall_of

@@ -19,8 +19,7 @@ from provision.model.check import Check, skipped
 from provision.model.operation import Inspect
 from provision.model.plan import Plan
 from provision.model.quoting import bash
-from provision.model.shared_object import SharedObject
-from provision.proof.object_checks import FEATURE_OF, judge_objects
+from provision.proof.object_checks import FEATURE_OF, SharedObject, judge_objects
 from provision.proof.reports import Report
 
 TIME_LIMIT_S = 300

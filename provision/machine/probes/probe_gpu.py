@@ -16,8 +16,7 @@ from provision.machine.files.disk import is_file
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import find_program
 from provision.model.facts import CompilerFacts, GpuFacts
-from provision.profile.arch import Arch
-from provision.profile.gpu import Gpu
+from provision.profile.arch import Arch, Gpu
 
 # The variables with which modules name the folder (NVIDIA SDK, Cray PE, EasyBuild, Spack).
 CUDA_VARIABLES = ("CUDA_HOME", "CUDA_PATH", "CUDA_ROOT", "CUDATOOLKIT_HOME", "EBROOTCUDA")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from provision.machine.files.disk import sha256_of
 from provision.machine.probes.look_around import driver_version
-from provision.model.trace import Trace, TraceKind
+from provision.model.condition import Trace, TraceKind
 
 # Only these list folders in which programs and libraries are searched.
 SEARCHED = ("PATH", "LD_LIBRARY_PATH", "LIBRARY_PATH", "CPATH")

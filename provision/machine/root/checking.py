@@ -24,11 +24,10 @@ from provision.machine.root.image_only import described_images, is_image_only
 from provision.machine.root.store import Store
 from provision.machine.sharing.claims import utc_now
 from provision.model.check import Check, observed
-from provision.model.condition import Examination, remembered_reason
+from provision.model.condition import Examination, judge_traces, remembered_reason
 from provision.model.layout import DELIVER, DELIVER_TEMPLATE, IMAGES, EnvironmentId
 from provision.model.manifest import FILES, HEAD, LINK, FileEntry, ManifestHead, is_bytecode_of, read_files
 from provision.model.record import Record
-from provision.model.trace import judge_traces
 from provision.schedulers import job_here
 
 REBUILD = "`provision build --rebuild` builds a second one beside it, proves the second, and publishes it"

@@ -10,9 +10,8 @@ from provision.errors import PlanError, StoreError
 from provision.machine.probes.look_around import cpu
 from provision.machine.root.sealing import read_description
 from provision.machine.root.store import Store
-from provision.model.estimate import backend_of
 from provision.model.layout import EnvironmentId
-from provision.model.record import Record
+from provision.model.record import Record, backend_of
 from provision.profile.choices import BACKENDS
 from provision.profile.site import Site
 

@@ -16,8 +16,8 @@ from provision.machine.sharing.claims import describe_holder
 from provision.machine.sharing.locks import holder
 from provision.model.generation import Generation
 from provision.model.layout import EnvironmentId
-from provision.model.overview import Entry
-from provision.model.proof_result import ProofResult
+from provision.model.verdict import ProofResult
+from provision.planning.overview import Entry
 
 
 def read_overview(store: Store) -> tuple[Entry, ...]:

@@ -26,8 +26,7 @@ from provision.model.generation import Generation
 from provision.model.layout import EnvironmentId
 from provision.model.manifest import HEAD, ManifestHead
 from provision.model.modulefile import Description
-from provision.model.receipt import Receipt
-from provision.model.record import Record
+from provision.model.record import Receipt, Record
 from provision.planning.removal import Leftover, RemovalDecision, Resident, Usage
 from provision.schedulers.status import RunningJob
 

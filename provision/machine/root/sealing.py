@@ -29,8 +29,8 @@ from provision.model.check import Check
 from provision.model.layout import KINDS, EnvironmentId, modulefile_path
 from provision.model.manifest import FILES, HEAD, ManifestHead, write_files
 from provision.model.modulefile import Description, Modulefile
-from provision.model.proof_result import ProofResult
 from provision.model.record import Record
+from provision.model.verdict import ProofResult
 from provision.schedulers import job_here
 
 # Records that a later run changes, or that were not made by the build. Images have their hashes beside them.

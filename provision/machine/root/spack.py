@@ -26,10 +26,10 @@ from provision.machine.probes.loaded_modules import unloaded
 from provision.machine.probes.probe_gpu import MissingError
 from provision.machine.programs.run import capture
 from provision.machine.root.store import Store
-from provision.model.estimate import expected_seconds
 from provision.model.facts import SpackFacts
 from provision.model.layout import EnvironmentId
 from provision.model.quoting import quote_sh
+from provision.model.record import expected_seconds
 from provision.profile.site import Site
 from provision.profile.stack import Stack
 

@@ -24,12 +24,11 @@ from provision.machine.root.generations import Generations
 from provision.machine.sharing.locks import HeldLock, Waiting, held
 from provision.machine.sharing.shared_root import LEFT, SharedRoot
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.proof_result import ProofResult
 from provision.model.quoting import bash
-from provision.model.receipt import Receipt
-from provision.model.record import Record
-from provision.model.sharing import Sharing
+from provision.model.record import Receipt, Record
 from provision.model.surroundings import Folder
+from provision.model.trust import Sharing
+from provision.model.verdict import ProofResult
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from provision.machine.root.generations import Change
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
 from provision.machine.sharing.locks import HeldLock
-from provision.model.upgrade import ArchUpgrade, Upgrade, UpgradeState
+from provision.planning.upgrade_changes import ArchUpgrade, Upgrade, UpgradeState
 
 FILE = "upgrade.json"
 

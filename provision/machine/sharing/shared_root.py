@@ -36,8 +36,7 @@ from provision.machine.files.who_may_write import (
 )
 from provision.model.layout import Layout
 from provision.model.quoting import bash
-from provision.model.sharing import Sharing
-from provision.model.trust import ROOT, OwnedPath, Stranger, find_strangers
+from provision.model.trust import ROOT, OwnedPath, Sharing, Stranger, find_strangers
 
 T = TypeVar("T")
 SHARED = stat.S_ISGID | 0o770

@@ -18,9 +18,9 @@ from rich.text import Text
 
 from provision.machine.programs.secrets_here import secrets_here
 from provision.machine.terminal.console import ASCII, can_encode, for_people
-from provision.model.estimate import UNTIMED
 from provision.model.event import Event, Listener
 from provision.model.progress import Doing, read_progress
+from provision.model.record import UNTIMED
 from provision.profile.patterns import show_controls
 from provision.wording import about, count, duration
 

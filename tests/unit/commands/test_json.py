@@ -16,7 +16,7 @@ from provision.commands.options import LEAVES
 from provision.errors import ErrorKind, Fault, FaultKind, JobError, LintError, ProvisionError, StoreError
 from provision.machine.root.store import Store
 from provision.model.event import Event, emit_event, error_event
-from provision.model.receipt import Receipt
+from provision.model.record import Receipt
 
 Captured = pytest.CaptureFixture[str]
 

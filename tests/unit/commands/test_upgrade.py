@@ -17,8 +17,7 @@ from provision.machine.root.publishing import Publisher
 from provision.machine.root.store import Store
 from provision.machine.root.upgrades import Upgrades
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.upgrade import ArchUpgrade, Upgrade
-from provision.planning.upgrade_changes import change_lines, upgrade_changes
+from provision.planning.upgrade_changes import ArchUpgrade, Upgrade, change_lines, upgrade_changes
 
 Captured = pytest.CaptureFixture[str]
 OLD = {arch: EnvironmentId(arch, "tensorflow", "2.21.0", "0000000000") for arch in ("a", "b", "c")}

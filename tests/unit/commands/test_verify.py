@@ -25,8 +25,8 @@ from provision.machine.root.observe import existing
 from provision.machine.root.publishing import Publisher
 from provision.machine.root.sealing import seal
 from provision.machine.root.store import Store
+from provision.model.condition import Trace, judge_traces
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.trace import Trace, judge_traces
 from provision.planning.upgrade_changes import newer_advisories, newer_lock
 
 ENV = EnvironmentId("knl", "tensorflow", "2.15.1", "0000000000")

@@ -18,11 +18,10 @@ from provision.machine.probes import probe, probe_gpu
 from provision.machine.root.store import Store
 from provision.machine.submission import follow
 from provision.machine.terminal.progress_lines import Plain
-from provision.model.batch import Batch
+from provision.model.batch import Batch, to_seconds
 from provision.model.event import Event, parse_event
 from provision.model.layout import Layout
 from provision.model.progress import Doing, read_progress
-from provision.model.walltime import to_seconds
 from provision.profile.scheduler import Scheduler
 from provision.schedulers import SchedulerInterface
 from provision.schedulers.cobalt import scheduler as cobalt

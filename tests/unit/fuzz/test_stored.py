@@ -10,17 +10,15 @@ from hypothesis import given
 from parts.hostile import damaged, fuzzed, json_values, refused, strict_json
 from parts.records import DESCRIPTION, PROOF, make_record
 from parts.reports import make_proof, one_process, workers
-from provision.model.estimate import expected_seconds
 from provision.model.event import Event
 from provision.model.generation import Deprecation, Generation
 from provision.model.layout import EnvironmentId
 from provision.model.manifest import ManifestHead
 from provision.model.modulefile import Description
 from provision.model.operation import Expectation, ExpectedGpu
-from provision.model.proof_result import ProofResult
-from provision.model.receipt import Receipt
-from provision.model.record import Record
-from provision.model.upgrade import ArchUpgrade, Upgrade
+from provision.model.record import Receipt, Record, expected_seconds
+from provision.model.verdict import ProofResult
+from provision.planning.upgrade_changes import ArchUpgrade, Upgrade
 from provision.proof.inspection import judge_inspection
 from provision.proof.loaded import judge_loaded
 from provision.proof.strategies import STRATEGIES, judge

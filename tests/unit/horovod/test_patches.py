@@ -11,13 +11,12 @@ import pytest
 
 from golden_files import PATCH_FOR_GPUS, PATCH_OF_ALL, PATCH_OF_THE_NEWEST, Words, patch
 from provision.errors import CommandError, ConfigError
-from provision.horovod.patches import select_patches
 from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import shipped_root
 from provision.machine.files.archives import unpack
 from provision.machine.install.source_tree import apply_patches
 from provision.model.operation import PatchFile
-from provision.model.patch import parse_patch
+from provision.model.patch import parse_patch, select_patches
 
 
 def as_file(name: str = "0001-all.patch") -> PatchFile:

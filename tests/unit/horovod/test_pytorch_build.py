@@ -10,10 +10,10 @@ import pytest
 from golden_files import Words, facts_of, lock_of, request_for, slurm_site
 from provision.errors import PlanError
 from provision.horovod import flags
-from provision.horovod.patches import select_patches
 from provision.horovod.wheel import make_builds
 from provision.machine.configuration import shipped
 from provision.model.facts import GpuFacts
+from provision.model.patch import select_patches
 
 VERSION = "0.28.1"
 

@@ -17,7 +17,7 @@ from provision.jobs.build_job import BuildScript, build_script
 from provision.machine.submission.render_jobs import render_build_job
 from provision.model.facts import Existing
 from provision.planning.planner import make_plan
-from provision.profile.job import Job
+from provision.profile.arch import Job
 
 
 def job_script(job: Job | None = None) -> BuildScript:

@@ -10,9 +10,8 @@ from golden_files import Words, slurm_site
 from parts.profiles import profile
 from provision.errors import ConfigError
 from provision.jobs.scheduler_request import SideJob, batch_for, side_batch
-from provision.model.shape import Shape
-from provision.profile.arch import Arch
-from provision.profile.job import Queue
+from provision.model.batch import Shape
+from provision.profile.arch import Arch, Queue
 from provision.profile.site import Site
 
 SHAPE = Shape(nodes=2, ranks_per_node=3, cpus_per_rank=4, gpus_per_node=0)

@@ -21,7 +21,7 @@ from provision.errors import EXIT_JOB_LEFT, EXIT_USAGE, ConfigError
 from provision.jobs.arguments import split_arguments
 from provision.jobs.user_job import with_launcher, without_prefix
 from provision.model import quoting
-from provision.profile.launcher import Launcher
+from provision.profile.arch import Launcher
 from provision.profile.strategy import StrategyName
 from provision.schedulers.cobalt import scheduler as cobalt
 from provision.schedulers.pbs import scheduler as pbs

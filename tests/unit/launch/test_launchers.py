@@ -9,8 +9,8 @@ import pytest
 from golden_files import Words
 from provision.errors import EXIT_USAGE, ConfigError
 from provision.launch.launchers import RANK_VARIABLES, launch_argv, node_argv, select_rank_environ
+from provision.profile.arch import Launcher
 from provision.profile.choices import LAUNCHERS, LauncherName
-from provision.profile.launcher import Launcher
 
 PROGRAM = ("python", "train.py")
 

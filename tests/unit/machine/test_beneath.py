@@ -20,7 +20,7 @@ from parts.users import User, members, shared_group
 from provision.errors import StoreError
 from provision.machine.root.store import Store
 from provision.model.layout import Layout
-from provision.model.sharing import Sharing
+from provision.model.trust import Sharing
 
 
 class Site:

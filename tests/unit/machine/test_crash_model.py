@@ -33,8 +33,8 @@ from provision.machine.root.store import Store
 from provision.machine.root.upgrades import Upgrades
 from provision.machine.sharing.shared_root import LEFT
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.upgrade import ArchUpgrade, Upgrade
 from provision.planning.removal import Rules, decide
+from provision.planning.upgrade_changes import ArchUpgrade, Upgrade
 
 VERSIONS = ("1.0", "2.0", "2.0b")
 FUZZ = int(os.environ.get("FUZZ", "1"))

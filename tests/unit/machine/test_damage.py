@@ -43,8 +43,7 @@ from provision.model.operation import (
     WriteFile,
 )
 from provision.model.plan import Plan, fingerprint
-from provision.planning.planner import choose_build
-from provision.planning.steps import decide_steps
+from provision.planning.planner import choose_build, decide_steps
 
 IDENTITY = {"python": "3.11.7", "framework": "tensorflow 2.15.1"}
 ENV = EnvironmentId("knl", "tensorflow", "2.15.1", fingerprint(IDENTITY))

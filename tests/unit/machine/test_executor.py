@@ -22,7 +22,7 @@ from provision.machine.root.store import Store
 from provision.model.event import Event
 from provision.model.operation import Command, Expectation, Inspect, Operation, Publish, Seal, Together, WriteFile
 from provision.model.plan import Step
-from provision.model.receipt import Receipt
+from provision.model.record import Receipt
 
 MODULE = make_module(ENVIRONMENT, "/p", prepend=(("PATH", "/p/bin"),), facts=(("python", "3.11"),))
 

@@ -15,7 +15,7 @@ from provision.commands.doctor import _launcher_of_other_mpi
 from provision.commands.shared.target import Target
 from provision.machine.probes.ask_scheduler import family_of_launcher
 from provision.machine.probes.probe import Probes, mpi_libraries, parse_mpi_macros
-from provision.profile.launcher import Launcher
+from provision.profile.arch import Launcher
 from provision.profile.site import read_site
 
 MPI_H = '#define MPICH_VERSION "3.4a2"\n'

@@ -19,8 +19,8 @@ from provision.machine.install.ranks import Ranks
 from provision.machine.root.store import Store
 from provision.model.layout import Layout
 from provision.model.operation import Prove
-from provision.model.proof_result import ProofResult
-from provision.profile.launcher import Launcher
+from provision.model.verdict import ProofResult
+from provision.profile.arch import Launcher
 from provision.profile.stack import Training
 
 # Stands in for mpiexec and the workers: it writes the reports of the next try, and records its arguments.

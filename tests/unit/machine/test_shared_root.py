@@ -28,7 +28,7 @@ from provision.machine.sharing import locks
 from provision.machine.sharing.claims import make_claim
 from provision.machine.sharing.shared_root import SharedRoot
 from provision.model.layout import Layout
-from provision.model.sharing import Sharing
+from provision.model.trust import Sharing
 
 PREFIX = f"envs/{ENVIRONMENT}"
 BUILT = dict.fromkeys(("create", "install", "compile", "horovod", "candidate", "proof", "publish"), "create")
@@ -36,7 +36,7 @@ BUILT = dict.fromkeys(("create", "install", "compile", "horovod", "candidate", "
 STORE = """
 import sys; from pathlib import PurePosixPath
 from provision.machine.root.removing import Remover; from provision.machine.root.store import Store
-from provision.model.layout import EnvironmentId, Layout; from provision.model.sharing import Sharing
+from provision.model.layout import EnvironmentId, Layout; from provision.model.trust import Sharing
 store = Store(Layout(PurePosixPath(sys.argv[1])), Sharing(group=sys.argv[2], lenient="lenient" in sys.argv))
 """
 

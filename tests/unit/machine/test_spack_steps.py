@@ -17,7 +17,7 @@ from provision.knowledge.index_settings import is_index_setting
 from provision.machine.install.spack_steps import check_lock, run_spack, try_mpi
 from provision.model.event import Event
 from provision.model.operation import CheckSpackLock, RunSpack, TryMpi
-from provision.profile.launcher import Launcher
+from provision.profile.arch import Launcher
 
 MPICH, OPENMPI = shutil.which("mpicxx.mpich"), shutil.which("mpicxx.openmpi")
 

@@ -23,7 +23,7 @@ from provision.machine.root.removing import Remover
 from provision.machine.root.store import Store
 from provision.model.event import Event
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.receipt import Receipt
+from provision.model.record import Receipt
 
 ENV = EnvironmentId("knl", "tensorflow", "2.15.1", "0123456789")
 OTHER = EnvironmentId("knl", "tensorflow", "2.14.0", "abcdefabcd")

@@ -5,8 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from parts.records import make_record
-from provision.model.estimate import expected_seconds, expected_total
-from provision.model.record import Record
+from provision.model.record import Record, expected_seconds, expected_total
 from provision.profile.choices import BackendName
 
 

@@ -9,8 +9,8 @@ import pytest
 from parts.records import PROOF
 from provision.errors import NewerError
 from provision.model.generation import Deprecation, Generation
-from provision.model.proof_result import ProofResult
-from provision.model.upgrade import ArchUpgrade, Upgrade
+from provision.model.verdict import ProofResult
+from provision.planning.upgrade_changes import ArchUpgrade, Upgrade
 
 ARCH: dict[str, Any] = {"arch": "a", "before": None, "after": "a/tensorflow/2.15.1-0123456789"}
 UPGRADE: dict[str, Any] = {"schema": 1, "stack": "s", "state": "building", "archs": [ARCH], "locks": ["s-py3.11.txt"]}

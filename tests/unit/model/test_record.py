@@ -11,10 +11,8 @@ from golden_files import Words
 from parts.loops import for_each
 from parts.records import FIGURES, PROOF, make_record
 from provision.model.check import Check
-from provision.model.proof_result import ProofResult
-from provision.model.receipt import Receipt
-from provision.model.record import Record
-from provision.model.verdict import Verdict
+from provision.model.record import Receipt, Record
+from provision.model.verdict import ProofResult, Verdict
 
 
 def test_a_record_is_read_back_as_it_was_written() -> None:

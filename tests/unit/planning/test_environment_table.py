@@ -11,8 +11,7 @@ from golden_files import Words
 from parts.cli import call, envelope
 from parts.records import ENVIRONMENT, PROOF, make_record, put_published, store_here
 from provision.machine.probes.look_around import cpu
-from provision.model.overview import Entry
-from provision.planning.environment_table import select, table
+from provision.planning.overview import Entry, select, table
 
 GOOD = Entry(
     environment=ENVIRONMENT,

@@ -14,8 +14,8 @@ from provision.model.facts import Existing
 from provision.model.operation import Inspect
 from provision.model.plan import Plan
 from provision.model.request import Request
-from provision.planning.math_library import library_faults
 from provision.planning.planner import make_plan
+from provision.planning.preflight import library_faults
 
 
 def requiring(*, of_stack: bool = False, environ: tuple[tuple[str, str], ...] = ()) -> Request:

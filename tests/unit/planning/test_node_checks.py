@@ -25,7 +25,7 @@ from provision.model.check import Check
 from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, MpiFacts
 from provision.model.surroundings import Surroundings
 from provision.planning.node_checks import check_node, faults_of
-from provision.profile.launcher import Launcher
+from provision.profile.arch import Launcher
 from provision.profile.site import Site
 
 KNOWN = read_combinations()

@@ -13,10 +13,9 @@ from parts.cli import call, envelope
 from parts.records import ENVIRONMENT, FIGURES, PROOF, make_record
 from provision.machine.rendering.report_pages import render_status_pages
 from provision.model.check import Check
-from provision.model.overview import Entry, age_words
-from provision.model.proof_result import ProofResult
-from provision.model.verdict import Verdict
+from provision.model.verdict import ProofResult, Verdict
 from provision.planning import status_pages
+from provision.planning.overview import Entry, age_words
 
 
 def proof(date: str, speed: float, ranks: int = 2, *, passed: bool = True) -> ProofResult:

@@ -6,11 +6,9 @@ import dataclasses
 
 from golden_files import Words
 from parts.records import PROOF
-from provision.model.proof_result import ProofResult
-from provision.model.verdict import Reads
-from provision.planning.proof_table import proof_table
+from provision.model.verdict import ProofResult, Reads
 from provision.profile.arch import ProofSettings
-from provision.proof.history import comparable, judge_history
+from provision.proof.history import comparable, judge_history, proof_table
 
 SITE = ProofSettings(nodes=1, ranks_per_node=2, timeout_s=60)
 

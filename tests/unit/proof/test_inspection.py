@@ -14,7 +14,7 @@ import pytest
 
 import provision
 from golden_files import Words
-from provision.knowledge.math_libraries import MathLibrary
+from provision.knowledge.frameworks.interface import MathLibrary
 from provision.model.check import Check
 from provision.model.operation import Expectation, ExpectedGpu
 from provision.proof.inspection import judge_inspection, nccl_version

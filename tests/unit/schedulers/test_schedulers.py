@@ -18,9 +18,8 @@ from provision.jobs.build_job import build_script
 from provision.jobs.script import explain
 from provision.lint.job_script import PREFIXES
 from provision.machine.submission.render_jobs import render_build_job
-from provision.model.batch import Batch
+from provision.model.batch import Batch, to_clock, to_seconds
 from provision.model.facts import Existing
-from provision.model.walltime import to_clock, to_seconds
 from provision.planning.planner import make_plan
 from provision.profile.choices import LAUNCHERS
 from provision.profile.scheduler import SCHEDULERS, Scheduler, SchedulerName
