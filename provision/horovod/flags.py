@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from provision.knowledge.frameworks import FRAMEWORKS
 from provision.model.facts import GpuFacts
-from provision.model.quoting import quote_cmake, quote_linker
+from provision.model.quoting import quote_cmake
 from provision.profile.arch import Gpu
 
 # The frameworks that Horovod is built for, each with the folder of its libraries in site-packages.
@@ -50,14 +50,6 @@ def gpu_environ(gpu: Gpu, facts: GpuFacts) -> dict[str, str]:
         "HOROVOD_NCCL_LINK": gpu.nccl_link,
         "HOROVOD_BUILD_CUDA_CC_LIST": ",".join(gpu.capabilities),
     }
-
-
-def nccl_for_the_linker(facts: GpuFacts) -> str:
-    """The text of a `libnccl.so` (a linker script) that points to the library that programs load.
-
-    The NCCL wheel has only `libnccl.so.2`, but CMake looks for `libnccl.so`. We must not add files to the site's folder.
-    """
-    return f"INPUT({quote_linker(facts.nccl_library)})\n"
 
 
 def local_version(version: str, patches: int) -> str:
@@ -148,14 +140,14 @@ done
 exec cmake "${arguments[@]}"
 """
 
-# Relative to the library in site-packages/horovod/PACKAGE/: lib/ of the prefix.
-RUNPATH_PREFIX = ("$ORIGIN/../../../..",)
-
 
 def runpath(
     frameworks: Sequence[str], mpi_libraries: tuple[str, ...], nccl_library: str | None = None
 ) -> tuple[str, ...]:
-    """The folders in which the built libraries look for other libraries: the frameworks', then MPI, then a shared NCCL."""
-    folders = dict.fromkeys(os.path.dirname(library) for library in mpi_libraries)
+    """The folders in which the built libraries look for other libraries: the frameworks', then MPI, then a shared NCCL.
+
+    They are relative to the library in site-packages/horovod/PACKAGE/; an MPI of the prefix is in its lib/.
+    """
+    of_mpi = dict.fromkeys(map(os.path.dirname, mpi_libraries)) or ("$ORIGIN/../../../..",)
     nccl = (os.path.dirname(nccl_library),) if nccl_library else ()
-    return (*(f"$ORIGIN/../../{LIBRARIES[name]}" for name in frameworks), *(tuple(folders) or RUNPATH_PREFIX), *nccl)
+    return (*(f"$ORIGIN/../../{LIBRARIES[name]}" for name in frameworks), *of_mpi, *nccl)

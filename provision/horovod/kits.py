@@ -11,6 +11,7 @@ from pathlib import PurePosixPath
 from provision.horovod import flags
 from provision.knowledge.compilable import COMPILABLE
 from provision.model.facts import GpuFacts
+from provision.model.quoting import quote_linker
 
 # mpi4py 4.1.2 is one file of C with 13 MB. gcc 12 needs 12 CPU seconds for it instead of 66 with -O1, and a call of Allreduce
 # takes 0.5 us instead of 0.4; with -O0 it is 7 seconds, and a call takes more than twice as long.
@@ -71,7 +72,9 @@ def kit_of_horovod(
     """Horovod is configured by variables and by a toolchain file of CMake."""
     nccl, folder_of_nccl = {}, ""
     if gpu and gpu.nccl_shared:
-        nccl, folder_of_nccl = {"nccl/libnccl.so": flags.nccl_for_the_linker(gpu)}, str(folder / "nccl")
+        # A linker script: NCCL's wheel has only `libnccl.so.2`, but CMake looks for this name, and the site's folder is not ours.
+        nccl["nccl/libnccl.so"] = f"INPUT({quote_linker(gpu.nccl_library)})\n"
+        folder_of_nccl = str(folder / "nccl")
     elif gpu:
         folder_of_nccl = str(PurePosixPath(gpu.nccl_library).parent)
     return Kit(

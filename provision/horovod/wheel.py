@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import PurePosixPath
 
-from provision.errors import Fault, PlanError, raise_faults
+from provision.errors import PlanError, one_fault, raise_faults
 from provision.horovod import flags
 from provision.horovod.kits import (
     CC_IN_PREFIX,
@@ -85,15 +85,14 @@ def make_builds(request: Request, facts: Facts, gpu: GpuFacts | None, target: st
     if not stack.from_source:
         return ()
     in_prefix = arch.mpi.provider == "pypi"
-    no_mpi = facts.mpi is None and not in_prefix
+    of_site = None if in_prefix else facts.mpi
+    no_mpi = of_site is None and not in_prefix
     if facts.python is None or facts.compiler is None or no_mpi or request.build_lock is None:
         raise PlanError("the probes did not find a compiler and MPI, and gave no reason")
     compiler = f"{facts.compiler.family} {facts.compiler.version} {facts.compiler.cxx}"
     target_flags = flags_for(target, facts.compiler.family, facts.compiler.version)
-    site_mpi = f"{facts.mpi.family} {facts.mpi.version}; {facts.mpi.show}" if facts.mpi else ""
-    mpi = request.mpi_wheel or site_mpi
-    mpicxx = arch.mpi.cxx if in_prefix or facts.mpi is None else facts.mpi.cxx
-    libraries = facts.mpi.libraries if facts.mpi and not in_prefix else ()
+    mpi = f"{of_site.family} {of_site.version}; {of_site.show}" if of_site else request.mpi_wheel
+    mpicxx, libraries = (of_site.cxx, of_site.libraries) if of_site else (arch.mpi.cxx, ())
     build = partial(
         Build,
         tools=request.build_lock,
@@ -110,7 +109,9 @@ def make_builds(request: Request, facts: Facts, gpu: GpuFacts | None, target: st
         names = (stack.framework.name, *stack.beside)
         pins = {name: request.framework_pin(FRAMEWORKS[name]) for name in names}
         if gpu and names != ("tensorflow",):
-            raise_faults([_no_gpus(stack.framework.interface.title)])
+            hint = "use a stack whose proof is `ddp` on this arch; `provision stack list` shows them"
+            what = f"Horovod for {stack.framework.interface.title} is built for CPUs only: with CUDA it was not tried"
+            raise_faults(one_fault("mismatch", "horovod", what, hint=hint))
         versions: dict[str, str] = {name: pin.version for name, pin in pins.items()}
         patches = select_patches(request.patches, versions, gpu=gpu is not None)
         environ = flags.build_environ(
@@ -133,8 +134,10 @@ def make_builds(request: Request, facts: Facts, gpu: GpuFacts | None, target: st
     mpicc = c_wrapper(mpicxx)
     for name, version in stack.compiled:
         source = request.source(name, version)
-        if facts.mpi and not in_prefix and not facts.mpi.cc:
-            raise_faults([_no_wrapper(mpicc, name)])
+        if of_site and not of_site.cc:
+            hint = "load an MPI module that has it, or take `[compiled]` out of the stack"
+            what = f"there is no `{mpicc}`, the MPI wrapper for C, with which `{name}` is compiled"
+            raise_faults(one_fault("missing", "mpi", what, hint=hint))
         environ = {"CFLAGS": f"{target_flags} {QUICK}", **site_environ(request)}
         cc = CC_IN_PREFIX.replace("@CC@", quote_sh(arch.compiler.cc)) if in_prefix else ""
         toolchain = linker_options(libraries) + cc
@@ -148,24 +151,6 @@ def site_environ(request: Request) -> dict[str, str]:
     """The variables that the profile sets while something is compiled."""
     arch = request.arch
     return {**({"CC": arch.compiler.cc} if arch.compiler.cc != "gcc" else {}), **dict(arch.build_environ)}
-
-
-def _no_gpus(title: str) -> Fault:
-    return Fault(
-        "mismatch",
-        "horovod",
-        f"Horovod for {title} is built for CPUs only: with CUDA it was not tried",
-        hint="use a stack whose proof is `ddp` on this arch; `provision stack list` shows them",
-    )
-
-
-def _no_wrapper(mpicc: str, package: str) -> Fault:
-    return Fault(
-        "missing",
-        "mpi",
-        f"there is no `{mpicc}`, the MPI wrapper for C, with which `{package}` is compiled",
-        hint="load an MPI module that has it, or take `[compiled]` out of the stack",
-    )
 
 
 def decide_abi(
