@@ -33,45 +33,34 @@ def judge_history(earlier: Sequence[ProofResult], now: ProofResult, settings: Pr
     """What is worse than in the history by more than the site tolerates, as phrases; nothing if the history is too short."""
     before, findings = comparable(earlier, now), []
 
-    def compare(read: Callable[[Figures], float | None]) -> tuple[float, float, str] | None:
-        """A figure now, its median before and of how many proofs; None if too few have it."""
+    def compare(read: Callable[[Figures], float | None]) -> tuple[float, float, str]:
+        """A figure now, its median before and of how many proofs; 0 for both if too few have it."""
         known = [value for value in (read(one.verdict.figures) for one in before) if value is not None]
         value = read(now.verdict.figures)
         if len(known) < LEAST or value is None:
-            return None
+            return 0, 0, ""
         return value, statistics.median(known), f"the median of {count(len(known), 'earlier proof')}"
 
     kept, tolerated = 1 - settings.slowdown, f"{settings.slowdown:.0%} are tolerated"
-    if speeds := compare(lambda figures: figures.images_per_second or None):
-        speed, usual, median = speeds
-        if speed < usual * kept:
-            findings.append(
-                f"{speed:,.0f} images/s are {1 - speed / usual:.0%} below {median} ({usual:,.0f}); {tolerated}"
-            )
-    if accuracies := compare(lambda figures: figures.accuracy):
-        accuracy, usual, median = accuracies
-        if accuracy < usual - settings.accuracy_loss:
-            findings.append(
-                f"an accuracy of {accuracy:.1%} is below {median} ({usual:.1%}); {settings.accuracy_loss:.1%} less are tolerated"
-            )
-    if starts := compare(lambda figures: figures.start_seconds):
-        start, usual, median = starts
-        if start * kept > usual and start > usual + LATER_S:
-            findings.append(f"the slowest rank was ready after {start:.1f} s, {median} is {usual:.1f} s; {tolerated}")
-    for way, reads in (("plain files", _of_files), ("the image", _of_image)):
-        if looked := compare(reads):
-            lookups, usual, median = looked
-            if lookups * kept > usual:
-                findings.append(f"{lookups:,.0f} look-ups in {way} on a node, {median} is {usual:,.0f}; {tolerated}")
+    speed, usual, median = compare(lambda figures: figures.images_per_second or None)
+    if speed < usual * kept:
+        findings.append(f"{speed:,.0f} images/s are {1 - speed / usual:.0%} below {median} ({usual:,.0f}); {tolerated}")
+    accuracy, usual, median = compare(lambda figures: figures.accuracy)
+    if accuracy < usual - settings.accuracy_loss:
+        findings.append(
+            f"an accuracy of {accuracy:.1%} is below {median} ({usual:.1%}); {settings.accuracy_loss:.1%} less are tolerated"
+        )
+    start, usual, median = compare(lambda figures: figures.start_seconds)
+    if start * kept > usual and start > usual + LATER_S:
+        findings.append(f"the slowest rank was ready after {start:.1f} s, {median} is {usual:.1f} s; {tolerated}")
+    for way, read in (
+        ("plain files", lambda figures: figures.reads_files.node_lookups if figures.reads_files else None),
+        ("the image", lambda figures: figures.reads_image.node_lookups if figures.reads_image else None),
+    ):
+        lookups, usual, median = compare(read)
+        if lookups * kept > usual:
+            findings.append(f"{lookups:,.0f} look-ups in {way} on a node, {median} is {usual:,.0f}; {tolerated}")
     return tuple(findings)
-
-
-def _of_files(figures: Figures) -> float | None:
-    return figures.reads_files.node_lookups if figures.reads_files else None
-
-
-def _of_image(figures: Figures) -> float | None:
-    return figures.reads_image.node_lookups if figures.reads_image else None
 
 
 Row = tuple[str, str, str, ProofResult | None, Sequence[ProofResult]]
