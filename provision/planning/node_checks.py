@@ -58,7 +58,7 @@ def check_node(
     arch: Arch, stack: Stack, facts: Facts, around: Surroundings, known: Combinations, *, runs_here: bool
 ) -> tuple[Check, ...]:
     """All checks. `runs_here`: whether this machine has the arch's CPU, and not that of a login node."""
-    found = [
+    return (
         *_folders(arch, stack, around, facts),
         *check_file_systems(around),
         *_shell(around, facts),
@@ -68,8 +68,7 @@ def check_node(
         *check_loaded(arch, facts, around),
         *_wheel(stack, facts, around, known, runs_here=runs_here),
         *_toolchain(arch, stack, facts, around, known),
-    ]
-    return tuple(found)
+    )
 
 
 def faults_of(checks: Sequence[Check]) -> tuple[Fault, ...]:

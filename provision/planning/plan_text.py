@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from provision.model.operation import (
     Command,
@@ -11,7 +11,6 @@ from provision.model.operation import (
     Inspect,
     InstallWheel,
     Operation,
-    PatchFile,
     Together,
     Unpack,
 )
@@ -71,17 +70,12 @@ def sum_of(plan: Plan, expected: Mapping[str, float]) -> str:
 def _details(step: Step, *, verbose: bool, commands: bool) -> list[str]:
     """The lines below a step."""
     patches = [patch for operation in step.operations if isinstance(operation, Unpack) for patch in operation.patches]
+    in_short = [f"{count(len(patches), 'patch', 'patches')}; --verbose lists them"] if patches else []
     return [
         *([f"why: {step.reason}"] if verbose else []),
-        *_patches(patches, verbose=verbose),
+        *([f"patch {patch.name}: {patch.subject}" for patch in patches] if verbose else in_short),
         *(line for operation in (step.operations if commands else ()) for line in _commands(operation)),
     ]
-
-
-def _patches(patches: Sequence[PatchFile], *, verbose: bool) -> list[str]:
-    if verbose or not patches:
-        return [f"patch {patch.name}: {patch.subject}" for patch in patches]
-    return [f"{count(len(patches), 'patch', 'patches')}; --verbose lists them"]
 
 
 def _commands(operation: Operation) -> list[str]:

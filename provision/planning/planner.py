@@ -7,7 +7,7 @@ node is compared with the node's by their identities.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from provision.backends import backend_for
@@ -109,8 +109,9 @@ def decide_steps(
         done -= {"publish"}
     steps, keeping = [], True
     for row in rows:
-        action = decide(row, done, keeping=keeping)
-        keeping = keeping and action == "keep"
+        # It is kept if its result is in the prefix (`done` has the names of receipts) and every step before it is kept.
+        keeping = keeping and (row.receipt or row.name) in done
+        action: Action = "keep" if keeping else "reuse" if row.reuse else "create"
         reason = {"create": row.reason, "keep": row.kept, "reuse": row.reuse or ""}[action]
         if row.name in before and action == "create":
             reason = f"done again, because `{again}` did not finish; {reason}"
@@ -126,13 +127,6 @@ def decide_steps(
             )
         )
     return tuple(steps)
-
-
-def decide(row: Row, done: Collection[str], *, keeping: bool) -> Action:
-    """A step is kept if its result is in the prefix (`done` has receipts' names) and every step before it is kept."""
-    if keeping and (row.receipt or row.name) in done:
-        return "keep"
-    return "reuse" if row.reuse else "create"
 
 
 def last_rows(

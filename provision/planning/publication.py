@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from provision.errors import ConfigError
@@ -90,9 +91,11 @@ def rollback_target(
     Raises:
         ConfigError: there is none, or environments of it are gone or broken.
     """
+    refuse = partial(ConfigError, kind="no-generation")
     listing = [describe_generation(number, found) for number, found in sorted(generations.items())][-5:]
+    hint = f"`provision rollback --arch {arch} --list` shows all generations"
     if to is not None:
-        target: int | None = to if to in generations else None
+        target: int | None = to
     elif current is not None and current in generations and generations[current].before is not None:
         target = generations[current].before
     else:
@@ -100,19 +103,9 @@ def rollback_target(
         target = max((number for number in generations if current is None or number < current), default=None)
     if target is None or target not in generations:
         what = f"there is no generation {to}" if to is not None else "there is no earlier generation to go back to"
-        raise ConfigError(
-            f"{what} of arch `{arch}`",
-            evidence=listing or ["nothing was published for it"],
-            hint=f"`provision rollback --arch {arch} --list` shows all generations",
-            kind="no-generation",
-        )
+        raise refuse(f"{what} of arch `{arch}`", evidence=listing or ["nothing was published for it"], hint=hint)
     if target == current:
-        raise ConfigError(
-            f"generation {target} of arch `{arch}` is what users load now",
-            evidence=listing,
-            hint=f"`provision rollback --arch {arch} --list` shows all generations",
-            kind="no-generation",
-        )
+        raise refuse(f"generation {target} of arch `{arch}` is what users load now", evidence=listing, hint=hint)
     lost = {
         module: environment for module, environment in generations[target].modules.items() if environment not in usable
     }
@@ -122,13 +115,11 @@ def rollback_target(
             for number, found in generations.items()
             if number not in (target, current) and set(found.modules.values()) <= set(usable)
         ]
-        raise ConfigError(
+        again = f"`provision rollback --arch {arch} --generation {max(whole)}`" if whole else ""
+        raise refuse(
             f"generation {target} of arch `{arch}` has environments that are missing or broken",
             evidence=[f"module `{module}` loads {environment}" for module, environment in lost.items()],
-            hint=f"`provision rollback --arch {arch} --generation {max(whole)}`"
-            if whole
-            else "`provision build` builds it again",
-            kind="no-generation",
+            hint=again or "`provision build` builds it again",
         )
     return target
 
@@ -148,17 +139,13 @@ def changes(before: Generation, after: Generation) -> list[str]:
         if old != new:
             what = f"{short(old)} -> {short(new)}" if old and new else short(new) if new else "no longer there"
             lines.append(f"{module}: {what}")
-        notes = [
-            note
-            for note, was, is_now in (
-                ("default", before.is_default(module), after.is_default(module)),
-                ("hidden", module in before.hidden, module in after.hidden),
-                ("deprecated", before.deprecated.get(module), after.deprecated.get(module)),
-            )
-            if was != is_now and new
-            for note in [note if is_now else f"no longer {note}"]
-        ]
-        lines += [f"{module}: {note}" for note in notes]
+        for note, was, is_now in (
+            ("default", before.is_default(module), after.is_default(module)),
+            ("hidden", module in before.hidden, module in after.hidden),
+            ("deprecated", before.deprecated.get(module), after.deprecated.get(module)),
+        ):
+            if was != is_now and new:
+                lines.append(f"{module}: {'' if is_now else 'no longer '}{note}")
     return lines
 
 

@@ -125,11 +125,21 @@ def record_diff(
     before: Record, after: Record, packages_before: Mapping[str, str], packages_after: Mapping[str, str]
 ) -> list[RecordDifference]:
     """Everything that differs, packages first; the packages are those that are installed."""
-    sides = [
+    sides: list[dict[str, Mapping[str, str | None]]] = [
         {
             "package": packages,
             "identity": record.identity,
-            "record": _of_record(record),
+            "record": {
+                "site": record.site,
+                "stack": record.stack,
+                "wheel": record.wheel,
+                "built": record.built,
+                "by": record.user,
+                "host": record.host,
+                "job": record.job,
+                "provision": record.provision,
+                "forced": record.forced,
+            },
             "proof": _of_proof(record),
             "machine": {trace.subject: trace.value for trace in record.traces},
         }
@@ -142,22 +152,6 @@ def record_diff(
         for name in dict.fromkeys((*first[group], *second[group]))
         if first[group].get(name) != second[group].get(name)
     ]
-
-
-def _of_record(record: Record) -> dict[str, str]:
-    """Who built it, where and when, with which version of the tool."""
-    values = {
-        "site": record.site,
-        "stack": record.stack,
-        "wheel": record.wheel,
-        "built": record.built,
-        "by": record.user,
-        "host": record.host,
-        "job": record.job,
-        "provision": record.provision,
-        "forced": record.forced,
-    }
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _of_proof(record: Record) -> dict[str, str]:
