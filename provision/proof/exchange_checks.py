@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 from provision.model.check import Check, bad, good, skipped
 from provision.proof.reports import Run, format_peers, format_vector, list_values, to_vector
@@ -37,7 +38,8 @@ def check_allreduce(run: Run) -> Check:
             ("predicted sum", "expected", total, 0.0),
         ):
             seen = to_vector(results.get(key))
-            if seen is None or not _agree(seen, wanted, tolerance):
+            agrees = partial(math.isclose, rel_tol=tolerance, abs_tol=0.0)
+            if seen is None or len(seen) != len(wanted) or not all(map(agrees, seen, wanted)):
                 return bad(
                     name,
                     f"expected the {word} over {who} to be {format_vector(wanted)}, "
@@ -55,13 +57,6 @@ def check_allreduce(run: Run) -> Check:
                 "(rendezvous, CMA, libfabric, UCX) or at `NCCL_PROTO`",
             )
     return good(name, f"sum over {who} is exactly {format_vector(total)}, average agrees; long vector too")
-
-
-def _agree(seen: Sequence[float], wanted: Sequence[float], tolerance: float) -> bool:
-    """Whether two vectors are the same within a relative tolerance."""
-    return len(seen) == len(wanted) and all(
-        math.isclose(a, b, rel_tol=tolerance, abs_tol=0.0) for a, b in zip(seen, wanted, strict=True)
-    )
 
 
 def check_peers(run: Run) -> Check:
@@ -110,8 +105,8 @@ def check_mpi4py(run: Run) -> Check | None:
                 f"MPI does not allow several threads on {report}, but Horovod has one that calls MPI beside mpi4py",
                 "load an MPI with `MPI_THREAD_MULTIPLE`, or take `mpi4py` out of `[compiled]` in the stack",
             )
-        if to_vector(seen.get("sum")) != wanted:
-            total = to_vector(seen.get("sum"))
+        total = to_vector(seen.get("sum"))
+        if total != wanted:
             return bad(
                 "mpi4py",
                 f"expected mpi4py's sum over {size} ranks to be {format_vector(wanted)}, {report} got "

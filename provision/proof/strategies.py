@@ -149,49 +149,37 @@ def retry_arguments(proof: Prove) -> tuple[str, ...]:
     return () if proof.communication in retry else retry
 
 
+_RANKS: Sequence[Judge] = (*ONE_WORLD, processes.check_gpus, *BETWEEN_RANKS, exchange.check_mpi4py)
 _HOROVOD = ProofStrategy(
     packages=("tensorflow", "horovod"),
     numbers="thorough",
     words=lambda proof, gpus: f"{count(proof.processes, 'rank')}{gpus}",
-    checks=(*ONE_WORLD, processes.check_gpus, *BETWEEN_RANKS, exchange.check_mpi4py, training.check_weights, *LEARNED),
+    checks=(*_RANKS, training.check_weights, *LEARNED),
+)
+_ONE_PROCESS = ProofStrategy(
+    words=lambda _, gpus: f"one process{gpus.removesuffix(' each')}",
+    checks=(*ONE_WORLD, processes.check_gpus, training.check_restart, *LEARNED),
+    hints={"restart": RESTART_HINT},
 )
 _NUMBERS = (*ONE_WORLD, processes.check_gpus, exchange.check_mpi4py, check_numbers)
 
 STRATEGIES: Mapping[str, ProofStrategy] = {
     "horovod_keras": _HOROVOD,
-    "horovod_graph": replace(
-        _HOROVOD,
-        checks=(
-            *(*ONE_WORLD, processes.check_gpus, *BETWEEN_RANKS, exchange.check_mpi4py),
-            *(training.check_restart, training.check_weights, *LEARNED),
-        ),
-    ),
+    "horovod_graph": replace(_HOROVOD, checks=(*_RANKS, training.check_restart, training.check_weights, *LEARNED)),
     "thorough": replace(_HOROVOD, checks=_NUMBERS),
     "horovod_torch": replace(
         _HOROVOD,
         packages=("torch", "horovod"),
         numbers="thorough_torch",
-        checks=(
-            *(*ONE_WORLD, processes.check_gpus, *BETWEEN_RANKS, exchange.check_mpi4py, training.check_broadcast),
-            *(training.check_weights, training.check_restart, *LEARNED),
-        ),
+        checks=(*_RANKS, training.check_broadcast, training.check_weights, training.check_restart, *LEARNED),
         hints={
             "broadcast": "`hvd.broadcast_parameters` did not reach all ranks",
             "restart": "`hvd.broadcast_parameters` or `hvd.broadcast_optimizer_state` did not reach all ranks",
         },
     ),
     "thorough_torch": replace(_HOROVOD, packages=("torch", "horovod"), checks=_NUMBERS),
-    "single": ProofStrategy(
-        words=lambda _, gpus: f"one process{gpus.removesuffix(' each')}",
-        checks=(*ONE_WORLD, processes.check_gpus, training.check_restart, *LEARNED),
-        hints={"restart": RESTART_HINT},
-    ),
-    "keras_torch": ProofStrategy(
-        packages=("torch", "keras"),
-        words=lambda _, gpus: f"one process{gpus.removesuffix(' each')}",
-        checks=(*ONE_WORLD, processes.check_gpus, training.check_restart, *LEARNED),
-        hints={"restart": RESTART_HINT},
-    ),
+    "single": _ONE_PROCESS,
+    "keras_torch": replace(_ONE_PROCESS, packages=("torch", "keras")),
     "mirrored": ProofStrategy(
         arguments=lambda proof: ("--devices", str(proof.devices)),
         words=lambda proof, gpus: f"{proof.devices} {'GPUs' if gpus else 'replicas'} of one process",

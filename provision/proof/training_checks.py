@@ -91,13 +91,10 @@ def check_restart(run: Run) -> Check:
     saved = root.part("restart")
     for report in run.finished:
         began = report.part("restart")
+        weights = str(began.get("began_sha256"))[:12], (saved.text("saved_sha256") or "(none)")[:12]
         for what, seen, wanted in (
             ("at step", began.integer("began_at"), saved.integer("saved_at", -2)),
-            (
-                "with the weights",
-                str(began.get("began_sha256"))[:12],
-                (saved.text("saved_sha256") or "(none)")[:12],
-            ),
+            ("with the weights", *weights),
         ):
             if seen != wanted:
                 return bad(
@@ -105,8 +102,7 @@ def check_restart(run: Run) -> Check:
                     f"expected to continue {what} {wanted} of rank 0's checkpoint, {report} began {what} {seen}",
                     "rank 0 could not read its checkpoint, or the broadcast that follows did not reach all ranks",
                 )
-    message = f"continued at step {saved.integer('saved_at')} with the weights of rank 0's checkpoint"
-    return good("restart", message)
+    return good("restart", f"continued at step {saved.integer('saved_at')} with the weights of rank 0's checkpoint")
 
 
 def check_weights(run: Run) -> Check:

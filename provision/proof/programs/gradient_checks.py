@@ -85,7 +85,7 @@ def check_training(bench):
     ):
         alone = bench.model(words=True)
         alone.compile(optimizer=bench.optimizer(kind, **options), loss="mse")
-        bench.fit_alone(alone, steps=5, epochs=4, words=True)
+        bench.fit(alone, steps=5, epochs=4, words=True, everybody=True)
         model = bench.compiled(bench.model(words=True), kind, **options)
         bench.fit(model, steps=5, epochs=4, words=True)
         bench.compare("weights after 20 steps, " + kind, alone.get_weights(), model.get_weights(), TRAINING_TOLERANCE)

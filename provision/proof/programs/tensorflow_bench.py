@@ -117,22 +117,9 @@ class TensorFlowBench(Bench):
         """The present learning rate."""
         return float(self.np.asarray(self.tf.convert_to_tensor(model.optimizer.learning_rate)))
 
-    def fit(self, model, steps=1, callbacks=(), epochs=1, words=False, first=0):
-        """Train with `fit` on the batches of this rank for some steps, in order."""
-        parts = [self.data(step) for step in range(first, first + steps)]
-        x, w, y = (self.np.concatenate(part) for part in zip(*parts))
-        return model.fit(
-            [x, w] if words else x,
-            y,
-            batch_size=IMAGES,
-            epochs=epochs,
-            shuffle=False,
-            verbose=0,
-            callbacks=list(callbacks),
-        )
-
-    def fit_alone(self, model, steps=1, epochs=1, words=False):
-        """The same training by one process, on the concatenated batches of all ranks."""
-        parts = [self.everybody(step) for step in range(steps)]
-        x, w, y = (self.np.concatenate(part) for part in zip(*parts))
-        model.fit([x, w] if words else x, y, batch_size=IMAGES * self.size, epochs=epochs, shuffle=False, verbose=0)
+    def fit(self, model, steps=1, callbacks=(), epochs=1, words=False, first=0, everybody=False):
+        """Train with `fit` on the batches of this rank, or the concatenated ones of all, for some steps, in order."""
+        read, batch = (self.everybody, IMAGES * self.size) if everybody else (self.data, IMAGES)
+        x, w, y = (self.np.concatenate(part) for part in zip(*map(read, range(first, first + steps))))
+        options = {"batch_size": batch, "epochs": epochs, "callbacks": list(callbacks)}
+        return model.fit([x, w] if words else x, y, shuffle=False, verbose=0, **options)

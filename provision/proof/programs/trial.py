@@ -50,11 +50,9 @@ class Trial:
 
     def join(self):
         """Import the libraries into `np` and others, take threads and GPU, join the other processes: `rank`, `size`."""
-        raise NotImplementedError
 
     def allreduce(self, vectors, average=False):
         """Sum or average, over all replicas, of vectors: one for each replica of this process."""
-        raise NotImplementedError
 
     def gather(self, value):
         """The values of all processes, as a list by rank; a value is one for JSON."""
@@ -62,23 +60,18 @@ class Trial:
 
     def build(self, seed):
         """Make the model, compiled for `steps` of each epoch and `learning_rate`; return its weights, drawn with the seed."""
-        raise NotImplementedError
 
     def fit(self, first, last):
         """Train from epoch `first` up to `last`, with `begin_epoch` and `end_epoch`; return the `state` at the first step."""
-        raise NotImplementedError
 
     def state(self):
         """The number of steps that the model has been trained, and its weights."""
-        raise NotImplementedError
 
     def reload(self):
         """Save the model and continue with another one, loaded from the file."""
-        raise NotImplementedError
 
     def measure(self, images, labels):
         """Mean loss and accuracy of the model on these images, by this process alone."""
-        raise NotImplementedError
 
     def finish(self):
         """Do what is left when all is measured; return true if that went wrong."""
