@@ -19,11 +19,10 @@ import pytest
 
 from parts.memory import MEMORY_PREFIX
 from provision.jobs.build_job import Submitter
-from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts
+from provision.model.facts import CompilerFacts, Cpu, Facts, Folder, GpuFacts, Interpreter, MpiFacts
 from provision.model.lock import Lock, lock_header, parse_lock
 from provision.model.patch import Patch, parse_patch
 from provision.model.request import Request
-from provision.model.surroundings import Folder
 from provision.profile.site import Site, read_site
 from provision.profile.stack import Stack, read_stack
 

@@ -35,10 +35,8 @@ from provision.machine.programs.shell import absolute
 from provision.machine.rendering.render import render
 from provision.machine.submission.render_jobs import render_environment_script
 from provision.machine.terminal.console import say
-from provision.profile.files import USER
-from provision.profile.network import HOST
 from provision.profile.patterns import CONTROL, NAME, show_controls
-from provision.profile.site import Site
+from provision.profile.site import HOST, USER, Site
 from provision.wording import count, nearest, nearest_name
 
 # rsync expands these in a path that it reads at the site.

@@ -33,7 +33,7 @@ def run(args: Args) -> Outcome:
     title = f"{status_pages.frameworks_of(entries)} at {site.title or site.name}"
     index = status_pages.index(title, site.name, entries, archs, now_utc())
     pages = {
-        status_pages.cell(entry).page: status_pages.page(entry, use(entry.environment.arch, entry.module))
+        status_pages.cell(entry)["page"]: status_pages.page(entry, use(entry.environment.arch, entry.module))
         for entry in entries
     }
     texts = render_status_pages(index, pages, markdown=args.markdown)

@@ -19,8 +19,7 @@ from provision.machine.root.store import Store
 from provision.machine.submission.render_jobs import render_environment_script
 from provision.machine.terminal.console import say
 from provision.model.quoting import words as quoted
-from provision.profile.files import USER
-from provision.profile.site import Site
+from provision.profile.site import USER, Site
 
 JOB = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*", re.ASCII)
 MODULES = "modules"

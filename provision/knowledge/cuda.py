@@ -42,12 +42,6 @@ def same_major(first: str, second: str) -> bool:
     return first.split(".")[0] == second.split(".")[0]
 
 
-def capabilities_of(cuda: str) -> tuple[int, int] | None:
-    """The oldest and the newest compute capability for which this CUDA compiles; None if that is not known."""
-    known = [(oldest, newest) for since, oldest, newest in CAPABILITIES if release(since) <= release(cuda)]
-    return known[-1] if known else None
-
-
 def describe_capabilities(major: str) -> str:
     """The capabilities of all CUDAs of a major version: `5.0 to 9.0, 12.0 from 12.8 on`."""
     rows = [row for row in CAPABILITIES if same_major(row[0], major)]
@@ -65,11 +59,12 @@ def gpu_obstacle(
     if family not in framework.gpu_families or release(version) < framework.gpu_families[family]:
         return f"has wheels for {family} that compute on CPUs only", True
     cuda = framework.cuda_of(version)
-    span = capabilities_of(cuda) if cuda else None
-    if span is None:
+    known = [row for row in CAPABILITIES if cuda and release(row[0]) <= release(cuda)]
+    if not known:
         return None
+    _, of_cuda, newest = known[-1]
     of_wheel = (oldest for since, oldest in framework.oldest_capability if release(version) >= since)
-    oldest, newest = max(span[0], *of_wheel, 0), span[1]
+    oldest = max(of_cuda, *of_wheel, 0)
     # Code for 8.0 runs on 8.9.
     unfit = [int(one) for one in capabilities if int(one) < oldest or int(one) // 10 > newest // 10]
     if not unfit:

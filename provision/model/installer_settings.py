@@ -72,7 +72,8 @@ def _of_pip(environ: Mapping[str, str], texts: Iterable[str]) -> dict[str, str]:
         except configparser.Error:
             continue  # pip itself stops at such a file, which does not concern an environment
         parsers.append(parser)
-    given = [pair for section in SECTIONS for parser in parsers for pair in _section(parser, section)]
+    sections = [(parser, name) for name in SECTIONS for parser in parsers if parser.has_section(name)]
+    given = [pair for parser, name in sections for pair in parser.items(name)]
     given += [(name.removeprefix("PIP_"), value) for name, value in environ.items() if name.startswith("PIP_")]
     found: dict[str, str] = {}
     for written, value in given:
@@ -83,10 +84,6 @@ def _of_pip(environ: Mapping[str, str], texts: Iterable[str]) -> dict[str, str]:
             paths = name in (*FILES_OF_PIP, "FIND_LINKS")
             found[name] = " ".join(_with_home(word, environ) if paths else word for word in words)
     return found
-
-
-def _section(parser: configparser.RawConfigParser, name: str) -> list[tuple[str, str]]:
-    return parser.items(name) if parser.has_section(name) else []
 
 
 def _with_home(path: str, environ: Mapping[str, str]) -> str:

@@ -16,9 +16,8 @@ from provision.knowledge.versions import release
 from provision.launch.available_modules import describe
 from provision.launch.modules import clean_environ
 from provision.model.check import Check, State, observed
-from provision.model.facts import Facts
+from provision.model.facts import Facts, Surroundings
 from provision.model.quoting import quote_sh
-from provision.model.surroundings import Surroundings
 from provision.profile.arch import Arch
 from provision.profile.stack import Stack
 

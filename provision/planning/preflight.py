@@ -9,13 +9,12 @@ from provision.knowledge.cuda import gpu_obstacle, same_major
 from provision.knowledge.frameworks import FRAMEWORKS, TITLES, clash_of
 from provision.knowledge.frameworks.interface import REPORTED
 from provision.knowledge.targets import family_of, is_foreign, missing_features
-from provision.model.facts import Facts
+from provision.model.facts import Facts, Folder
 from provision.model.lock import Pin
 from provision.model.plan import Plan
 from provision.model.quoting import quote_sh
 from provision.model.request import Request
 from provision.model.space import USUAL, Space, size_text, usual_space
-from provision.model.surroundings import Folder
 from provision.planning.identity import required_library
 from provision.profile.site import Site
 

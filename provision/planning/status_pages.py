@@ -6,7 +6,6 @@ The templates are in `pages/`: HTML that needs no server, no script and no file 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from xml.etree import ElementTree
 
 from provision.knowledge.frameworks import FRAMEWORKS
@@ -17,19 +16,6 @@ from provision.wording import duration
 
 WIDTH, HEIGHT = 480, 160
 LEFT, RIGHT, TOP, BOTTOM = 56, 470, 14, 130
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PageCell:
-    """An environment in a few words: its state, its proof, its date, size and marks, and the name of its page."""
-
-    name: str
-    page: str
-    state: str
-    proof: str
-    built: str
-    size: str
-    marks: str
 
 
 def index(title: str, site: str, entries: Sequence[Entry], archs: Sequence[str], written: str) -> dict[str, object]:
@@ -57,18 +43,18 @@ def frameworks_of(entries: Sequence[Entry]) -> str:
     return " and ".join(titles) or "Environments"
 
 
-def cell(entry: Entry) -> PageCell:
-    """An environment in a few words."""
+def cell(entry: Entry) -> dict[str, str]:
+    """An environment in a few words, and the name of its page."""
     name = str(entry.environment)
-    return PageCell(
-        name=name,
-        page=name.replace("/", "-"),
-        state=entry.state,
-        proof=proof_words(entry),
-        built=f"built {entry.record.built[:10]}" if entry.record else "",
-        size=size_words(entry),
-        marks=mark_words(entry.marks),
-    )
+    return {
+        "name": name,
+        "page": name.replace("/", "-"),
+        "state": entry.state,
+        "proof": proof_words(entry),
+        "built": f"built {entry.record.built[:10]}" if entry.record else "",
+        "size": size_words(entry),
+        "marks": mark_words(entry.marks),
+    }
 
 
 def page(entry: Entry, use: str) -> dict[str, object]:

@@ -1,26 +1,115 @@
-"""A site: one cluster with its archs, module system and scheduler, as its profile `sites/<site>.toml` describes it."""
+"""A site: one cluster with its archs, module system and scheduler, as its profile `sites/<site>.toml` describes it.
+
+Its small tables are here too: its file systems, and how its nodes reach the internet.
+"""
 
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from provision.errors import ConfigError
-from provision.profile.absolute import Root
+from provision.knowledge.secret_names import holds_user
+from provision.profile.absolute import NodePath, Root
 from provision.profile.arch import Arch, Launcher
 from provision.profile.container import Container, Runtime
-from provision.profile.files import Files
 from provision.profile.module_system import ModuleSystem
-from provision.profile.network import Network
 from provision.profile.patterns import NAME, Form, Name
 from provision.profile.provenance import SOURCES, Date, Source, is_below, nearest_source, walk
-from provision.profile.reader import VARIABLE, Faults, Named, Reader, Via
+from provision.profile.reader import VARIABLE, Count, Faults, FormRule, Named, Reader, Via
 from provision.profile.scheduler import Scheduler
 from provision.profile.strategy import PLUGINS, STRATEGIES, Strategy, StrategyName
-from provision.wording import add_arch, nearest, nearest_name
+from provision.wording import add_arch, count, nearest, nearest_name
 
 SUPPORT = Form(r"[A-Za-z0-9][A-Za-z0-9@._~:/?=&%+-]*", "of a mail address or a web page, such as `help@site.example`")
 Support = Annotated[str, SUPPORT]
+# Names of users and groups, as useradd(8) and directories of large sites allow them.
+USER = Form(r"[A-Za-z0-9_][A-Za-z0-9_.@-]*\$?")
+User = Annotated[str, USER]
+Umask = Annotated[str, Form(r"0?[0-7]{3}", "of a umask, such as `022`")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Files:
+    """The folders of a site. `root_writable`: which nodes can write below the site's root, which holds the software.
+
+    `scratch_deletes` are the files that the site deletes in `scratch`, as words for a sentence.
+    `scratch` (data and output of jobs) and `temporary` (`TMPDIR`) are paths with `$VARIABLES` that the node expands, and so is
+    `project` (what a project keeps), in which `$PROJECT` is the name of the project.
+    `group` is the Unix group whose members write below the root, and `readers` the one whose members may enter it (None: every
+    user).
+    `burst_buffer` is where jobs on `burst_buffer_from` or more nodes stage their data (0: no number is known).
+    """
+
+    root_writable: Literal["everywhere", "login", "compute"] = "everywhere"
+    scratch: NodePath | None = None
+    temporary: NodePath | None = None
+    umask: Umask = "022"
+    burst_buffer: Literal["none", "datawarp"] = "none"
+    burst_buffer_from: Count = 0
+    group: User | None = None
+    readers: User | None = None
+    project: NodePath | None = None
+    scratch_deletes: str | None = None
+
+    def add_faults(self, table: Reader) -> None:
+        """Record what is said of a burst buffer or a folder that the site does not have."""
+        if self.burst_buffer_from and self.burst_buffer == "none":
+            table.fault("burst_buffer_from", 'needs a burst buffer, but `files.burst_buffer` is "none"')
+        if self.scratch_deletes and self.scratch is None:
+            table.fault("scratch_deletes", "is about `files.scratch`, which is missing")
+
+    def needs_burst_buffer(self, nodes: int) -> bool:
+        """Whether a job on this many nodes should read its data from the burst buffer."""
+        return 0 < self.burst_buffer_from <= nodes
+
+
+Reach = Literal["yes", "no", "proxy"]
+HOST = Form(r"[A-Za-z0-9][A-Za-z0-9._-]*", "of a host, such as `login.site.example`")
+Host = Annotated[str, HOST]
+PROXY = Form(r"https?://[A-Za-z0-9._-]+(:[0-9]+)?/?")
+
+
+def not_a_proxy(address: str) -> str | None:
+    """What is wrong with the address of a proxy; it may have a password, so it is not repeated."""
+    user = "; all users can read a profile, so set a user and a password in `https_proxy` of your shell"
+    wrong = f"is not an address like http://proxy.example.org:3128{user if holds_user(address) else ''}"
+    return None if PROXY.fullmatch(address) else wrong
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """Whether the login nodes and the compute nodes reach the internet: directly, not at all, or through `proxy`.
+
+    `host` is the public name of the login node; `download_node` is the host for downloads if the site has a special one, and
+    `data_host` the public name of the host for copies from and to other machines.
+    """
+
+    login: Reach = "yes"
+    compute: Reach = "yes"
+    proxy: Annotated[str, FormRule(not_a_proxy)] | None = None
+    download_node: Host | None = None
+    host: Host | None = None
+    data_host: Host | None = None
+
+    def add_faults(self, table: Reader) -> None:
+        """Record that nodes use a proxy whose address is missing."""
+        if "proxy" in (self.login, self.compute) and self.proxy is None:
+            table.missing("proxy", "the address of the proxy through which nodes reach the network")
+
+    @property
+    def where_to_download(self) -> str | None:
+        """The host on which to download what a job needs, as a phrase to follow `on`; None if no node has a network."""
+        if self.download_node is not None:
+            return f"{self.download_node} (`ssh {self.download_node}`)"
+        return None if self.login == "no" else "a login node"
+
+    @property
+    def environ(self) -> tuple[tuple[str, str], ...]:
+        """The variables that name the proxy: curl and Python read the lower-case ones, some programs only the upper-case ones."""
+        if self.proxy is None:
+            return ()
+        return tuple((name, self.proxy) for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"))
 
 
 def retirement(date: str) -> str:
@@ -158,9 +247,8 @@ def refuse_blanks(data: Mapping[str, Any], origin: str, hint: str | None = None)
     """
     blank = blank_paths(data)
     if blank:
-        count = "1 value" if len(blank) == 1 else f"{len(blank)} values"
         raise ConfigError(
-            f"`{origin}` has {count} to fill in",
+            f"`{origin}` has {count(len(blank), 'value')} to fill in",
             evidence=[f'{path}: is "{BLANK}"' for path in blank],
             hint=hint or f"edit `{origin}`",
         )

@@ -16,9 +16,8 @@ from provision.horovod.flags import gpu_environ
 from provision.horovod.kits import c_wrapper
 from provision.horovod.wheel import site_environ
 from provision.knowledge.targets import family_of, flags_for
-from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, Interpreter, MpiFacts
+from provision.model.facts import CompilerFacts, Cpu, Facts, Folder, GpuFacts, Interpreter, MpiFacts
 from provision.model.request import Request
-from provision.model.surroundings import Folder
 
 UNKNOWN_PREFIX = "/PREFIX-OF-"
 # What Spack's grammar reads as a version (`spec_parser.py`, VERSION), and the paths of a folder that is not the root.

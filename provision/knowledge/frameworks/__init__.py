@@ -34,8 +34,10 @@ def clash_of(versions: Mapping[str, str]) -> str | None:
 
 def installed_frameworks(packages: Mapping[str, str]) -> dict[str, str]:
     """The titles and versions of the frameworks among these distributions."""
-    versions = ((one.title, one.installed_version(packages)) for one in FRAMEWORKS.values())
-    return {title: version for title, version in versions if version}
+    found = {
+        one.title: [packages[name] for name in one.distributions if name in packages] for one in FRAMEWORKS.values()
+    }
+    return {title: versions[0] for title, versions in found.items() if versions}
 
 
 def image_framework(image: str) -> FrameworkInterface | None:

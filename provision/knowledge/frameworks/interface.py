@@ -94,10 +94,6 @@ class FrameworkInterface:
                 return name, release(version[1])
         return None
 
-    def installed_version(self, packages: Mapping[str, str]) -> str | None:
-        """Its version among distributions with their versions; None if none of them contains it."""
-        return next((packages[name] for name in self.distributions if name in packages), None)
-
     def has_onednn(self, distribution: str, version: str) -> bool:
         """Whether this distribution of it can compute with oneDNN on CPUs."""
         return distribution in self.onednn_distributions or release(version)[:2] >= self.onednn_since

@@ -16,7 +16,7 @@ from provision.machine.configuration.search_path import own_folder
 from provision.machine.probes.loaded_modules import available_modules, folders_of_this_shell, init_of_this_shell
 from provision.profile.blanks import LEAVE_OUT
 from provision.profile.module_system import ModuleSystem, ModuleSystemName
-from provision.profile.network import PROXY
+from provision.profile.site import PROXY
 
 
 def path_of_new_profile(name: str) -> Path:

@@ -23,8 +23,7 @@ from provision.machine.files.trusted_files import read_regular
 from provision.machine.probes.installed_packages import installed_in
 from provision.machine.programs.run import capture
 from provision.machine.programs.shell import umask_of_shell
-from provision.model.facts import Cpu, Facts
-from provision.model.surroundings import Folder, Surroundings
+from provision.model.facts import Cpu, Facts, Folder, Surroundings
 from provision.profile.patterns import show_controls
 
 DRIVER_FILE = Path("/proc/driver/nvidia/version")

@@ -23,10 +23,10 @@ from provision.machine.root.caches import Downloads, Wheels
 from provision.machine.root.generations import Generations
 from provision.machine.sharing.locks import HeldLock, Waiting, held
 from provision.machine.sharing.shared_root import LEFT, SharedRoot
+from provision.model.facts import Folder
 from provision.model.layout import EnvironmentId, Layout
 from provision.model.quoting import bash
 from provision.model.record import Receipt, Record
-from provision.model.surroundings import Folder
 from provision.model.trust import Sharing
 from provision.model.verdict import ProofResult
 

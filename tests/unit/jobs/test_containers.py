@@ -40,8 +40,7 @@ from provision.machine.configuration.shipped import load_lock, load_stack
 from provision.machine.submission.render_jobs import render_image_job, render_overlay_job
 from provision.model.requirements_file import Requirements
 from provision.profile.container import Template
-from provision.profile.network import Network
-from provision.profile.site import Site
+from provision.profile.site import Network, Site
 
 ROOT = Path(provision.__file__).resolve().parents[1]
 WITH_OVERLAY = (

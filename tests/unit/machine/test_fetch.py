@@ -25,8 +25,7 @@ from provision.model.operation import Command
 from provision.model.plan import Plan
 from provision.planning.planner import make_plan
 from provision.planning.preflight import network_faults
-from provision.profile.network import Network
-from provision.profile.site import Site
+from provision.profile.site import Network, Site
 
 SOURCE = "horovod-0.28.1.tar.gz"
 

@@ -22,8 +22,7 @@ from provision.machine.configuration.shipped import load_stack
 from provision.machine.files.tables import read_combinations
 from provision.machine.probes.look_around import look_around, look_into, mount_of
 from provision.model.check import Check
-from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, MpiFacts
-from provision.model.surroundings import Surroundings
+from provision.model.facts import CompilerFacts, Cpu, Facts, GpuFacts, MpiFacts, Surroundings
 from provision.planning.node_checks import check_node, faults_of
 from provision.profile.arch import Launcher
 from provision.profile.site import Site

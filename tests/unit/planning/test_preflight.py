@@ -11,9 +11,8 @@ from golden_files import Words, cray_site, facts_of, local_site, place, request_
 from provision.errors import Fault, PlanError
 from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
-from provision.model.facts import Cpu, Existing, SpackFacts
+from provision.model.facts import Cpu, Existing, Folder, SpackFacts
 from provision.model.space import USUAL, space_of_earlier, space_of_wheels
-from provision.model.surroundings import Folder
 from provision.planning.planner import make_plan
 from provision.planning.preflight import (
     blockers,

@@ -44,7 +44,7 @@ def pages_of(*entries: Entry, markdown: bool = False) -> dict[str, str]:
     index = status_pages.index("TensorFlow at <Cluster>", "cluster", entries, ["haswell", "knl"], "today")
     use = "module load tensorflow/2.15.1"
     return render_status_pages(
-        index, {status_pages.cell(one).page: status_pages.page(one, use) for one in entries}, markdown=markdown
+        index, {status_pages.cell(one)["page"]: status_pages.page(one, use) for one in entries}, markdown=markdown
     )
 
 
