@@ -6,7 +6,6 @@ from pathlib import PurePosixPath
 
 from provision.backends.backend import Construction
 from provision.knowledge.compilable import COMPILABLE
-from provision.knowledge.frameworks.interface import FrameworkInterface
 from provision.model.facts import Facts, Interpreter
 from provision.model.operation import Command, Expectation, ExpectedGpu, Inspect
 from provision.model.request import Request
@@ -21,46 +20,38 @@ def inspections(
     Each has a process of its own: TensorFlow 2.21 and the triton that PyTorch imports both export LLVM's symbols, and a process
     that loads triton as the second of them ends with a segmentation fault (torch 2.14.1 with triton 3.8.0).
     """
-    return tuple(_inspection(request, facts, python, construction, prefix, one) for one in request.stack.frameworks)
-
-
-def _inspection(
-    request: Request,
-    facts: Facts,
-    python: Interpreter,
-    construction: Construction,
-    prefix: str,
-    framework: FrameworkInterface,
-) -> Inspect:
     gpu, stack = gpu_of(request, facts), request.stack
-    first = framework is stack.framework.interface
-    horovod = stack.horovod is not None and (first or framework.name in stack.beside)
-    compiled = stack.compiled if first else ()
-    argv = (
-        *(f"{prefix}/bin/python", f"{request.programs_folder}/inspect_env.py"),
-        *("--framework", framework.package),
-        *(() if horovod else ("--without-horovod",)),
-        *(word for name, _ in compiled for word in ("--compiled", COMPILABLE[name].module)),
-        *(("--gpu",) if request.arch.gpu else ()),
-        *(("--cuobjdump", gpu.cuobjdump) if gpu and gpu.cuobjdump else ()),
-    )
-    expectation = Expectation(
-        framework=framework.name,
-        versions=(
-            (framework.package, request.framework_pin(framework).version),
-            *((("horovod", stack.horovod),) if stack.horovod and horovod else ()),
-            *compiled,
-            ("python", python.version),
-        ),
-        mpi_libraries=construction.mpi_libraries if horovod or compiled else (),
-        allowed=(prefix, *construction.allowed, *_roots(facts, python)),
-        gpu=_expected_gpu(request, facts),
-        math=required_library(request.arch, stack) if first else None,
-    )
-    # The inspection runs before there is a modulefile.
-    selected = tuple(pair for pair in loaded_environ(request, facts) if pair[0] == framework.onednn_switch)
-    launcher = request.site.launcher_to_node(request.arch)
-    return Inspect(command=Command(argv=argv, environ=selected, launcher=launcher), expectation=expectation)
+    found = []
+    for framework in stack.frameworks:
+        first = framework is stack.framework.interface
+        horovod = stack.horovod is not None and (first or framework.name in stack.beside)
+        compiled = stack.compiled if first else ()
+        argv = (
+            *(f"{prefix}/bin/python", f"{request.programs_folder}/inspect_env.py"),
+            *("--framework", framework.package),
+            *(() if horovod else ("--without-horovod",)),
+            *(word for name, _ in compiled for word in ("--compiled", COMPILABLE[name].module)),
+            *(("--gpu",) if request.arch.gpu else ()),
+            *(("--cuobjdump", gpu.cuobjdump) if gpu and gpu.cuobjdump else ()),
+        )
+        expectation = Expectation(
+            framework=framework.name,
+            versions=(
+                (framework.package, request.framework_pin(framework).version),
+                *((("horovod", stack.horovod),) if stack.horovod and horovod else ()),
+                *compiled,
+                ("python", python.version),
+            ),
+            mpi_libraries=construction.mpi_libraries if horovod or compiled else (),
+            allowed=(prefix, *construction.allowed, *_roots(facts, python)),
+            gpu=_expected_gpu(request, facts),
+            math=required_library(request.arch, stack) if first else None,
+        )
+        # The inspection runs before there is a modulefile.
+        selected = tuple(pair for pair in loaded_environ(request, facts) if pair[0] == framework.onednn_switch)
+        launcher = request.site.launcher_to_node(request.arch)
+        found.append(Inspect(command=Command(argv=argv, environ=selected, launcher=launcher), expectation=expectation))
+    return tuple(found)
 
 
 def _expected_gpu(request: Request, facts: Facts) -> ExpectedGpu | None:

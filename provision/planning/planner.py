@@ -142,6 +142,25 @@ def last_rows(
 
     `proved` are the backend's steps for an environment that has passed its proof.
     """
+    packed = Row(
+        name="pack",
+        title="one image of all files",
+        reason="ranks mount it, and the proof does as they do",
+        operations=(pack,) if pack else (),
+    )
+    title, reason, publication = (
+        (
+            f"users load {module}",
+            "by one rename, when all files are hashed and the record is written",
+            (Seal(), Publish()),
+        )
+        if publish
+        else (
+            "nothing yet: what users load does not change",
+            "all files are hashed, and the record is written",
+            (Seal(),),
+        )
+    )
     return (
         Row(
             name="inspect",
@@ -149,18 +168,7 @@ def last_rows(
             reason=_describe_inspection(inspects[0]),
             operations=tuple(inspects),
         ),
-        *(
-            [
-                Row(
-                    name="pack",
-                    title="one image of all files",
-                    reason="ranks mount it, and the proof does as they do",
-                    operations=(pack,),
-                )
-            ]
-            if pack
-            else []
-        ),
+        *([packed] if pack else []),
         Row(
             name="candidate",
             title="candidate modulefile",
@@ -175,19 +183,7 @@ def last_rows(
             operations=(proof,),
         ),
         *proved,
-        Row(
-            name="publish",
-            title=f"users load {module}",
-            reason="by one rename, when all files are hashed and the record is written",
-            operations=(Seal(), Publish()),
-        )
-        if publish
-        else Row(
-            name="publish",
-            title="nothing yet: what users load does not change",
-            reason="all files are hashed, and the record is written",
-            operations=(Seal(),),
-        ),
+        Row(name="publish", title=title, reason=reason, operations=publication),
     )
 
 

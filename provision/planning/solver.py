@@ -174,10 +174,8 @@ def newest_first(stacks: Iterable[Stack]) -> list[Stack]:
 
 def recommended(verdicts: Sequence[Fit]) -> Fit | None:
     """Of these, which are the newest first, one for who has no other wish: the newest that works, or else may work."""
-    good = sorted(
-        (verdict for verdict in verdicts if not verdict.against), key=lambda verdict: verdict.state != "works"
-    )
-    return good[0] if good else None
+    good = [verdict for verdict in verdicts if not verdict.against]
+    return min(good, key=lambda verdict: verdict.state != "works", default=None)
 
 
 def choose(wish: Wish, stacks: Sequence[Stack], offer: Offer, known: Combinations, cells: Sequence[Cell]) -> Choice:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
 
 from provision.model.verdict import Reads
 
@@ -25,13 +24,6 @@ LOCAL = ("usr", "lib", "lib32", "lib64", "bin", "sbin", "etc", "proc", "sys", "d
 RECORDS = "/.provision/"
 
 
-@dataclass(slots=True)
-class _Counts:
-    lookups: Counter[str] = field(default_factory=Counter)
-    size: Counter[str] = field(default_factory=Counter)
-    elsewhere: int = 0
-
-
 def count_reads(lines: Iterable[str], shared: Sequence[str], ranks_per_node: int, *, joins: bool) -> Reads | None:
     """What a process looked up and read below the `shared` folders; None if it was not traced.
 
@@ -39,7 +31,8 @@ def count_reads(lines: Iterable[str], shared: Sequence[str], ranks_per_node: int
     process finds in the image, after it has joined the namespace of the node, is on its node; only the records beside the image
     are not. None too if it joins no namespace: a program of the site mounts images in a way that is not known here.
     """
-    counts, first, joined, waits = _Counts(), None, False, dict[str, str]()
+    lookups, size, elsewhere = Counter[str](), Counter[str](), 0
+    first, joined, waits = None, False, dict[str, str]()
     for line in lines:
         process = line.split(" ", 1)[0]
         first = first or process
@@ -48,37 +41,28 @@ def count_reads(lines: Iterable[str], shared: Sequence[str], ranks_per_node: int
             below = any(path == folder or path.startswith(f"{folder}/") for folder in shared)
             return below and (not joined or RECORDS in path)  # noqa: B023 # it is called here only
 
-        if match := READ.match(line):
-            waits[process] = match[2]
-            _add(counts, process, line, is_shared(match[2]))
-        elif READ_ON.match(line):
-            _add(counts, process, line, is_shared(waits.get(process, "")))
+        read = READ.match(line)
+        if read or READ_ON.match(line):
+            waits[process] = read[2] if read else waits.get(process, "")
+            result = RESULT.search(line)
+            size[process] += int(result[1]) if result and is_shared(waits[process]) else 0
         elif match := WITH_PATH.match(line):
             path = match[3] if match[3].startswith("/") else f"{match[2] or ''}/{match[3]}"
-            counts.lookups[process] += is_shared(path)
+            lookups[process] += is_shared(path)
             local = path.split("/")[1] in LOCAL or any(path.startswith(f"{folder}/") for folder in shared)
-            counts.elsewhere += process == first and not local and path.count("/") > 1
+            elsewhere += process == first and not local and path.count("/") > 1
         elif match := MAPPED.match(line):
-            counts.size[process] += int(match[1]) * is_shared(match[2])
+            size[process] += int(match[1]) * is_shared(match[2])
         elif match := JOINED.match(line):
             joined = joined or process == first
-    if first is None or joined is not joins or not sum(counts.lookups.values()):
+    if first is None or joined is not joins or not sum(lookups.values()):
         return None
 
     def of_node(figures: Counter[str]) -> tuple[int, int]:
         whole, own = sum(figures.values()), figures[first] if joined else sum(figures.values())
         return whole, whole + (ranks_per_node - 1) * own
 
-    (lookups, node_lookups), (size, node_size) = of_node(counts.lookups), of_node(counts.size)
+    (looked, node_lookups), (read_bytes, node_bytes) = of_node(lookups), of_node(size)
     return Reads(
-        lookups=lookups,
-        bytes=size,
-        node_lookups=node_lookups,
-        node_bytes=node_size,
-        elsewhere=counts.elsewhere,
+        lookups=looked, bytes=read_bytes, node_lookups=node_lookups, node_bytes=node_bytes, elsewhere=elsewhere
     )
-
-
-def _add(counts: _Counts, process: str, line: str, is_shared: bool) -> None:
-    result = RESULT.search(line)
-    counts.size[process] += int(result[1]) if result and is_shared else 0

@@ -28,22 +28,15 @@ def proof_shape(site: Site, arch: Arch, stack: Stack) -> Shape:
     proof, cpus = arch.proof, arch.job.cpus_per_task
     if not cpus and not arch.job.exclusive:
         cpus = cpus_of_rank(site, arch, proof.ranks_per_node)
-    if stack.proof_program not in ONE_PROCESS_PROGRAMS:
-        return Shape(
-            nodes=proof.nodes,
-            ranks_per_node=proof.ranks_per_node,
-            devices=1,
-            cpus_per_rank=cpus,
-            gpus_per_node=proof.ranks_per_node if arch.gpu else 0,
-        )
-    mirrored = stack.proof_program == "mirrored"
+    one_process, mirrored = stack.proof_program in ONE_PROCESS_PROGRAMS, stack.proof_program == "mirrored"
     shares = proof.ranks_per_node if mirrored else 1
+    ranks = 1 if one_process else proof.ranks_per_node
     return Shape(
-        nodes=1,
-        ranks_per_node=1,
+        nodes=1 if one_process else proof.nodes,
+        ranks_per_node=ranks,
         devices=max(2, shares) if mirrored and arch.gpu is None else shares,
         cpus_per_rank=cpus * shares,
-        gpus_per_node=shares if arch.gpu else 0,
+        gpus_per_node=ranks * shares if arch.gpu else 0,
     )
 
 

@@ -21,8 +21,8 @@ CLASHES = {
     (
         "2.21",
         "2.14",
-    ): "if TensorFlow is imported first, the first step of an optimizer of torch imports triton, and the process ends "
-    "with a segmentation fault (both export the symbols of LLVM, probably the cause)",
+    ): "if TensorFlow is imported first, the first step of an optimizer of torch imports triton, and the "
+    "process ends with a segmentation fault (both export the symbols of LLVM, probably the cause)",
 }
 
 
