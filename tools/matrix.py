@@ -38,7 +38,7 @@ REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY))
 
 from provision.backends.venv.wheelhouse import download_argv  # noqa: E402
-from provision.knowledge.compatibility import (  # noqa: E402
+from provision.knowledge.combinations import (  # noqa: E402
     Cell,
     Proof,
     dump_cells,

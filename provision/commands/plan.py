@@ -8,7 +8,7 @@ from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.target import Target, describe_own_files, read_target
 from provision.commands.shared.typos import refuse_unused
 from provision.errors import EXIT_FAILED, EXIT_OK, ConfigError, PlanError, lines_of
-from provision.knowledge.compatibility import describe_cell, find_cell, keras_of
+from provision.knowledge.combinations import describe_cell, find_cell, keras_of
 from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.machine.configuration import shipped
 from provision.machine.files.tables import read_cells

@@ -11,8 +11,7 @@ from provision.knowledge.versions import ascending
 from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
 from provision.planning.solver import newest_first
-from provision.profile.stack import Stack
-from provision.profile.wish import Wish
+from provision.profile.stack import Stack, Wish
 
 
 def run_list(args: Args) -> Outcome:

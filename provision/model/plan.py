@@ -1,6 +1,7 @@
-"""A plan: ordered steps, each with an action, a reason, and the operations that carry it out."""
+"""A plan: ordered steps, each with an action, a reason, and the operations that carry it out; and what loading the module does.
 
-from __future__ import annotations
+`provision.machine.rendering.render_modulefile` turns a modulefile into text.
+"""
 
 import dataclasses
 import hashlib
@@ -8,15 +9,52 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
+from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.model.layout import EnvironmentId
-from provision.model.modulefile import Modulefile
 from provision.model.operation import Operation, Prove
+from provision.model.stored import Stored
 
 Action = Literal["create", "reuse", "keep"]
 # The only steps that may download, whatever the backend.
 DOWNLOADING = ("install", "compile")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Modulefile(Stored):
+    """What loading the module does: which modules it loads, which PATH entries it prepends, and which variables it sets."""
+
+    name: str
+    version: str
+    summary: str
+    environment: str
+    prefix: str
+    modules: tuple[str, ...]
+    prepend: tuple[tuple[str, str], ...]
+    environ: tuple[tuple[str, str], ...]
+    facts: tuple[tuple[str, str], ...]
+    """What `module help` shows: labels and values, including the proof."""
+    unload: tuple[str, ...] = ()
+    """Modules to unload before it is loaded, such as a site's default programming environment."""
+    packages: tuple[tuple[str, str], ...] = ()
+    """Names and versions of packages for which `module spider` finds this module."""
+    defaults: tuple[tuple[str, str], ...] = TENSORFLOW.quiet
+    """Variables that it sets unless the user has set them. Records without them are of environments with TensorFlow."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description(Stored):
+    """What is known of an environment before its proof, in its own folder: enough to publish it without planning it again."""
+
+    SCHEMA: ClassVar[int] = 1
+    site: str
+    stack: str
+    wheel: str | None
+    """The key of the compiled Horovod; None if the stack has none."""
+    wheels: tuple[str, ...] = ()
+    """The keys of all compiled wheels."""
+    modulefile: Modulefile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

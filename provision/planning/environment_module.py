@@ -8,7 +8,7 @@ from provision.backends.backend import Draft
 from provision.launch.launchers import launcher_command
 from provision.model.facts import Facts, GpuFacts, Interpreter
 from provision.model.layout import EnvironmentId
-from provision.model.modulefile import Modulefile
+from provision.model.plan import Modulefile
 from provision.model.request import Request
 from provision.planning.identity import gpu_of, library_path, loaded_environ
 

@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from provision.errors import PlanError
-from provision.knowledge.combinations import Combinations
-from provision.knowledge.compatibility import Cell, find_cell, keras_of
+from provision.knowledge.combinations import Cell, Combinations, find_cell, keras_of
 from provision.knowledge.cuda import gpu_obstacle, same_major
 from provision.knowledge.frameworks import FRAMEWORKS
 from provision.knowledge.frameworks.interface import REPORTED, MathLibrary
@@ -16,8 +15,7 @@ from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.knowledge.versions import ascending, release
 from provision.profile.arch import Arch
 from provision.profile.site import Site
-from provision.profile.stack import Stack
-from provision.profile.wish import Wish
+from provision.profile.stack import Stack, Wish
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

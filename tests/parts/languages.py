@@ -38,7 +38,7 @@ from provision.machine.submission.render_jobs import (
     render_overlay_job,
 )
 from provision.model.facts import Existing
-from provision.model.modulefile import Modulefile
+from provision.model.plan import Modulefile
 from provision.planning.planner import make_plan
 from provision.profile.site import Site
 

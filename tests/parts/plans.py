@@ -13,9 +13,8 @@ from provision.machine.root.store import Store
 from provision.machine.sharing.locks import HeldLock
 from provision.model.event import Event
 from provision.model.layout import EnvironmentId
-from provision.model.modulefile import Modulefile
 from provision.model.operation import Command
-from provision.model.plan import Plan, Step
+from provision.model.plan import Modulefile, Plan, Step
 
 
 def sh(script: str, **more: Any) -> Command:

@@ -15,7 +15,7 @@ import pytest
 from provision.machine.root.store import Store
 from provision.model.check import Check
 from provision.model.layout import EnvironmentId, Layout
-from provision.model.modulefile import Description, Modulefile
+from provision.model.plan import Description, Modulefile
 from provision.model.record import Receipt, Record
 from provision.model.verdict import Figures, ProofResult, Verdict
 from provision.planning import publication as planning

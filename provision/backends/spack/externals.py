@@ -13,8 +13,7 @@ from pathlib import PurePosixPath
 
 from provision.errors import Fault, raise_faults
 from provision.horovod.flags import gpu_environ
-from provision.horovod.kits import c_wrapper
-from provision.horovod.wheel import site_environ
+from provision.horovod.wheel import c_wrapper, site_environ
 from provision.knowledge.targets import family_of, flags_for
 from provision.model.facts import CompilerFacts, Cpu, Facts, Folder, GpuFacts, Interpreter, MpiFacts
 from provision.model.request import Request

@@ -30,7 +30,7 @@ from provision.backends.spack import recipes
 from provision.backends.venv.wheelhouse import source_name
 from provision.errors import Fault, PlanError, raise_faults
 from provision.horovod import flags
-from provision.horovod.kits import QUICK
+from provision.horovod.wheel import QUICK
 from provision.knowledge.compilable import COMPILABLE
 from provision.knowledge.frameworks.interface import FrameworkInterface
 from provision.knowledge.frameworks.tensorflow import TENSORFLOW

@@ -10,8 +10,7 @@ from provision.machine.probes.offer import offer_here, offer_of_profile
 from provision.planning.solver import Choice, Offer, choose, judge_stack, missing_in_profile
 from provision.profile.arch import Arch
 from provision.profile.site import Site
-from provision.profile.stack import Stack
-from provision.profile.wish import Wish
+from provision.profile.stack import Stack, Wish
 
 CANNOT_WORK = "cannot work"
 

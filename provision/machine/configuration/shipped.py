@@ -23,8 +23,7 @@ from provision.model.lock import Lock, check_lock, parse_lock
 from provision.model.patch import Patch, parse_patch
 from provision.profile.document import join
 from provision.profile.site import Site, blank_paths, read_site, read_unfinished, refuse_blanks
-from provision.profile.stack import Stack, read_stack
-from provision.profile.wish import Wish, is_wish, read_wish
+from provision.profile.stack import Stack, Wish, is_wish, read_stack, read_wish
 from provision.wording import nearest, nearest_name
 
 PACKAGE = Path(folders.PACKAGE)

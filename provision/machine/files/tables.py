@@ -10,9 +10,8 @@ from typing import Any
 
 from provision.errors import ConfigError
 from provision.knowledge.advisories import Advisories, open_advisories, parse_advisories, parse_osv, summary
-from provision.knowledge.combinations import Combinations
+from provision.knowledge.combinations import Cell, Combinations, parse_cells
 from provision.knowledge.combinations import read_combinations as read_rows
-from provision.knowledge.compatibility import Cell, parse_cells
 from provision.knowledge.keras_files import KerasFile, parse_keras_files
 from provision.machine.files.disk import toml_table
 

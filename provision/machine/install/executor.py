@@ -39,8 +39,7 @@ from provision.machine.sharing.locks import HeldLock
 from provision.model import operation as op
 from provision.model.child_environ import Needs
 from provision.model.event import Event, Listener
-from provision.model.modulefile import Description
-from provision.model.plan import Plan, Step
+from provision.model.plan import Description, Plan, Step
 from provision.model.record import Receipt
 from provision.profile.site import Site
 from provision.proof.inspection import judge_inspection

@@ -19,7 +19,7 @@ from provision.model.check import Check, skipped
 from provision.model.operation import Inspect
 from provision.model.plan import Plan
 from provision.model.quoting import bash
-from provision.proof.object_checks import FEATURE_OF, SharedObject, judge_objects
+from provision.proof.inspection import FEATURE_OF, SharedObject, judge_objects
 from provision.proof.reports import Report
 
 TIME_LIMIT_S = 300

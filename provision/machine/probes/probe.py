@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from provision.errors import CommandError, Fault
-from provision.horovod.kits import c_wrapper
+from provision.horovod.wheel import c_wrapper
 from provision.knowledge.versions import release
 from provision.launch.modules import FAILED_MODULE, failed_module, load_script, replaced_module
 from provision.launch.program_path import steady_part

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 
 from provision.machine.rendering.render import render
 from provision.model.generation import Generation
-from provision.model.modulefile import Modulefile
+from provision.model.plan import Modulefile
 from provision.profile.module_system import ModuleKind
 
 Shell = Literal["sh", "fish", "csh"]

@@ -25,7 +25,7 @@ from provision.machine.sharing.shared_root import LEFT
 from provision.model.generation import Generation
 from provision.model.layout import EnvironmentId
 from provision.model.manifest import HEAD, ManifestHead
-from provision.model.modulefile import Description
+from provision.model.plan import Description
 from provision.model.record import Receipt, Record
 from provision.planning.removal import Leftover, RemovalDecision, Resident, Usage
 from provision.schedulers.status import RunningJob

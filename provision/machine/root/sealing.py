@@ -28,7 +28,7 @@ from provision.machine.sharing.claims import utc_now
 from provision.model.check import Check
 from provision.model.layout import KINDS, EnvironmentId, modulefile_path
 from provision.model.manifest import FILES, HEAD, ManifestHead, write_files
-from provision.model.modulefile import Description, Modulefile
+from provision.model.plan import Description, Modulefile
 from provision.model.record import Record
 from provision.model.verdict import ProofResult
 from provision.schedulers import job_here

@@ -21,8 +21,7 @@ from provision.machine.files.tables import given_advisories
 from provision.profile.blanks import blanks, fill, keep_archs
 from provision.profile.document import refuse_extremes
 from provision.profile.site import read_site
-from provision.profile.stack import read_stack
-from provision.profile.wish import read_wish
+from provision.profile.stack import read_stack, read_wish
 
 STACKS = SITES.parent / "stacks"
 SITE_DOCUMENTS = tuple(parsed(name) for name in (*PROFILES, "local", "example-slurm"))

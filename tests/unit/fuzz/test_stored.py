@@ -14,8 +14,8 @@ from provision.model.event import Event
 from provision.model.generation import Deprecation, Generation
 from provision.model.layout import EnvironmentId
 from provision.model.manifest import ManifestHead
-from provision.model.modulefile import Description
 from provision.model.operation import Expectation, ExpectedGpu
+from provision.model.plan import Description
 from provision.model.record import Receipt, Record, expected_seconds
 from provision.model.verdict import ProofResult
 from provision.planning.upgrade_changes import ArchUpgrade, Upgrade

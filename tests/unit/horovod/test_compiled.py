@@ -11,7 +11,7 @@ import pytest
 
 from golden_files import Words, cray_site, facts_of, local_site, lock_of, request_for, slurm_site
 from provision.errors import PlanError
-from provision.horovod.kits import QUICK, c_wrapper, linker_options
+from provision.horovod.wheel import QUICK, c_wrapper, linker_options
 from provision.knowledge.compilable import COMPILABLE
 from provision.model.facts import Existing, Facts
 from provision.model.operation import Command, FetchSource, Inspect, KeepWheel, Together, Unpack, WriteFile

@@ -10,7 +10,7 @@ from types import ModuleType
 import pytest
 
 from parts.paths import REPOSITORY
-from provision.knowledge.compatibility import (
+from provision.knowledge.combinations import (
     Cell,
     Proof,
     describe_cell,

@@ -15,7 +15,7 @@ from parts.scripts import HOSTILE, checked, lua, run, tclsh
 from provision.errors import ConfigError
 from provision.machine.rendering.render_modulefile import emit_modulefile
 from provision.model.facts import Existing
-from provision.model.modulefile import Modulefile
+from provision.model.plan import Modulefile
 from provision.planning.planner import make_plan
 
 

@@ -32,9 +32,8 @@ from provision.model.request import Request
 from provision.planning.planner import make_plan
 from provision.planning.solver import Offer, choose, judge_stack
 from provision.profile.site import Site
-from provision.profile.stack import PROGRAMS, read_stack
+from provision.profile.stack import PROGRAMS, read_stack, read_wish
 from provision.profile.strategy import Strategy
-from provision.profile.wish import read_wish
 from provision.proof.inspection import judge_inspection
 
 INSPECT = FOLDER / "inspect_env.py"

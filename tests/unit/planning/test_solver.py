@@ -10,7 +10,7 @@ import pytest
 from golden_files import Words, gpu_site, local_site
 from golden_files import stack as any_stack
 from provision.errors import ConfigError, PlanError
-from provision.knowledge.compatibility import Cell
+from provision.knowledge.combinations import Cell
 from provision.machine.files.tables import read_combinations
 from provision.planning.solver import (
     Offer,
@@ -20,8 +20,7 @@ from provision.planning.solver import (
     unconfirmed_values,
 )
 from provision.profile.provenance import Source
-from provision.profile.stack import Framework, Stack
-from provision.profile.wish import Wish, is_wish, read_wish
+from provision.profile.stack import Framework, Stack, Wish, is_wish, read_wish
 
 KNOWN = read_combinations()
 HERE = Offer(

@@ -13,7 +13,7 @@ from provision.knowledge.targets import features_of
 from provision.machine.files.tables import read_combinations
 from provision.machine.install.read_objects import newest_versions, read_object, with_instructions
 from provision.model.check import Check
-from provision.proof.object_checks import SharedObject, judge_objects
+from provision.proof.inspection import SharedObject, judge_objects
 
 pytest.importorskip("elftools", reason="pyelftools is not installed; this package needs it")
 KNOWN = read_combinations()
