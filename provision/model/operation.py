@@ -252,7 +252,6 @@ class Prove:
     """What else trains after it in the same environment, for one verdict."""
 
     def __post_init__(self) -> None:
-        """Refuse a shape that the program does not support."""
         if self.strategy in ONE_PROCESS_PROGRAMS and self.processes != 1:
             raise ConfigError(
                 f"the proof `{self.strategy}` is one process on one node, not {self.ranks_per_node} on each of {self.nodes}",

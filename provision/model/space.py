@@ -15,10 +15,6 @@ class Space:
     files: int
     source: str
 
-    def share(self, part: float) -> Space:
-        """A part of it."""
-        return Space(size=int(self.size * part), files=int(self.files * part), source=self.source)
-
 
 # If nothing is known, by framework, with a reserve. TensorFlow with its build folder and its wheel (measured: 1.7 GB and 29,000
 # files); PyTorch with CUDA's libraries (measured: 5.8 GB and 25,600 files).

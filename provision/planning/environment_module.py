@@ -71,7 +71,6 @@ def modulefile(
 
 
 def _gpu_text(request: Request, gpu: GpuFacts | None, identity: Mapping[str, str]) -> str:
-    """The GPU part of a build."""
     if gpu is None:
         framework = request.stack.framework
         return f"CUDA {framework.interface.cuda_of(framework.version) or ''} of its own wheels".replace("  ", " ")

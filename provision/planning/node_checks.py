@@ -217,7 +217,7 @@ def _set_by_modules(arch: Arch, facts: Facts, stack: Stack) -> Iterator[Check]:
             hint='leave the oneAPI module out of `archs.<arch>.modules`, or set `CCL_ROOT = ""` in `build_environ` of the arch',
         )
     framework = stack.framework.interface
-    described = [describe(name) for name in facts.modules] if framework.brings_cuda and arch.gpu else []
+    described = [describe(name) for name in facts.modules] if framework.brings and arch.gpu else []
     older = [one.name for one in described if one.subject in ("cuda", "cudnn", "nccl")]
     if older:
         yield note(

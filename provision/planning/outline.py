@@ -24,6 +24,13 @@ from provision.wording import count
 OF_HOROVOD = ("compiler", "mpi", "horovod", "compile")
 # Titles that a site lacks if our environments are not built there.
 OF_A_BUILD = ("environment", "backend", "compiler", "mpi", "horovod", "fetch", "compile", "install", "prove", "job")
+# Where packages are installed, by the nodes that can write the root.
+INSTALLED = {
+    "login": "in the job, below a root that compute nodes can write: the site's software file system is read-only for them, and "
+    "virtual environments cannot be moved",
+    "compute": "in the job: login nodes cannot write the root",
+    "everywhere": "in the job",
+}
 
 
 def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -> Mapping[str, tuple[str, ...]]:
@@ -41,7 +48,9 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
         "horovod": _horovod(arch, stack),
         "fetch": (_fetch(site, stack),),
         "compile": (_by_spack(site, arch) if stack.backend == "spack" else _compile(site, arch),),
-        "install": (("`spack install` and a view, " if stack.backend == "spack" else "") + _install(site),),
+        "install": (
+            ("`spack install` and a view, " if stack.backend == "spack" else "") + INSTALLED[site.files.root_writable],
+        ),
         "prove": (_prove(site, arch, stack),),
         "threads": _threads(site, arch, stack),
         "module sets": tuple(
@@ -146,19 +155,6 @@ def _compile(site: Site, arch: Arch) -> str:
     if site.scheduler.script_on == "service-node":
         return f"on a node of the arch, by {arch.launcher.name} from the service node that runs the job's script"
     return "on a node of the arch, in the job" if site.scheduler.name != "none" else "on this machine"
-
-
-def _install(site: Site) -> str:
-    match site.files.root_writable:
-        case "login":
-            return (
-                "in the job, below a root that compute nodes can write: the site's software file system is read-only "
-                "for them, and virtual environments cannot be moved"
-            )
-        case "compute":
-            return "in the job: login nodes cannot write the root"
-        case "everywhere":
-            return "in the job"
 
 
 def _prove(site: Site, arch: Arch, stack: Stack) -> str:

@@ -68,7 +68,6 @@ def sum_of(plan: Plan, expected: Mapping[str, float]) -> str:
 
 
 def _details(step: Step, *, verbose: bool, commands: bool) -> list[str]:
-    """The lines below a step."""
     patches = [patch for operation in step.operations if isinstance(operation, Unpack) for patch in operation.patches]
     in_short = [f"{count(len(patches), 'patch', 'patches')}; --verbose lists them"] if patches else []
     return [

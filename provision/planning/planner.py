@@ -188,7 +188,6 @@ def last_rows(
 
 
 def _describe_inspection(inspect: Inspect) -> str:
-    """What the inspection checks."""
     if not inspect.expectation.horovod:
         return "the framework, nothing from outside"
     what_else = "NCCL and its code for each GPU, " if inspect.expectation.gpu else ""
@@ -196,7 +195,6 @@ def _describe_inspection(inspect: Inspect) -> str:
 
 
 def _describe_processes(proof: Prove) -> str:
-    """The processes that train in the proof."""
     match proof.strategy:
         case "single" | "keras_torch":
             return "in one process"

@@ -227,8 +227,8 @@ def blockers(
             message = f"you hold job {held}, but this shell runs on `{facts.host}`, not on a node of that job"
         hint = f"`{_submit(request)}`" + (", or `srun --overlap --pty bash` enters that node" if held else "")
         found += one_fault("outside-job", "job", message, hint=hint)
-    usual = usual_space(request.stack)
-    return (*found, *place_faults(facts.place, needed or usual, installed=installed), *store_faults(facts))
+    needed = needed or usual_space(request.stack)
+    return (*found, *place_faults(facts.place, needed, installed=installed), *store_faults(facts))
 
 
 def store_faults(facts: Facts) -> tuple[Fault, ...]:
@@ -266,19 +266,19 @@ def place_faults(place: Folder, needed: Space = USUAL["tensorflow"], *, installe
     if not place.writable:
         hint = "`export PROVISION_ROOT=…` to a folder that you can write, or set `root` in the profile"
         return one_fault("not-writable", "root", f"`{place.path}` cannot be written", hint=hint)
-    needed = needed.share(LEFT_WHEN_INSTALLED) if installed else needed
-    lacking = []
-    if place.free_bytes < needed.size:
-        lacking.append(("-h", size_text(place.free_bytes), size_text(needed.size)))
-    if place.free_files is not None and place.free_files < needed.files:
-        lacking.append(("-i", f"{place.free_files:,} inodes", f"{needed.files:,}"))
+    left = LEFT_WHEN_INSTALLED if installed else 1
+    size, files, lacking = int(needed.size * left), int(needed.files * left), []
+    if place.free_bytes < size:
+        lacking.append(("-h", size_text(place.free_bytes), size_text(size)))
+    if place.free_files is not None and place.free_files < files:
+        lacking.append(("-i", f"{place.free_files:,} inodes", f"{files:,}"))
     return tuple(
         Fault(
             "no-space",
             "root",
-            f"the file system of `{place.path}` has {left} left; the build needs about {need}",
+            f"the file system of `{place.path}` has {there} left; the build needs about {need}",
             evidence=(f"estimated from {needed.source}",),
             hint=f"`df {option} {quote_sh(place.path)}`; free some space, or {elsewhere}",
         )
-        for option, left, need in lacking
+        for option, there, need in lacking
     )

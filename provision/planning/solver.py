@@ -63,14 +63,6 @@ class Fit:
         return "no" if self.against else "works" if works else "unsure"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """The stack that was chosen for a wish, and one line for each newer one that was passed over."""
-
-    verdict: Fit
-    passed_over: tuple[str, ...]
-
-
 def judge_stack(stack: Stack, offer: Offer, known: Combinations, cells: Sequence[Cell]) -> Fit:
     """What speaks for and against a stack on what is offered."""
     version = stack.framework.version
@@ -176,8 +168,12 @@ def recommended(verdicts: Sequence[Fit]) -> Fit | None:
     return min(good, key=lambda verdict: verdict.state != "works", default=None)
 
 
-def choose(wish: Wish, stacks: Sequence[Stack], offer: Offer, known: Combinations, cells: Sequence[Cell]) -> Choice:
-    """The newest stack that fulfils the wish and works on the offer; of one version, the one that was measured.
+def choose(
+    wish: Wish, stacks: Sequence[Stack], offer: Offer, known: Combinations, cells: Sequence[Cell]
+) -> tuple[Fit, tuple[str, ...]]:
+    """The newest stack that fulfils the wish and works on the offer, and a line for each newer one that was passed over.
+
+    Of stacks of one version it is the one that was measured.
 
     Raises:
         PlanError: there is none; the error names what is against each, and the fewest wishes to drop.
@@ -198,7 +194,7 @@ def choose(wish: Wish, stacks: Sequence[Stack], offer: Offer, known: Combination
     chosen = min(same, key=lambda verdict: (not verdict.measured, bool(verdict.doubts), len(verdict.stack.name)))
     # Of the same version, those that were not chosen are as good, or have something against them.
     newer = [verdict for verdict in verdicts if verdict.against and release(verdict.stack.framework.version) >= newest]
-    return Choice(verdict=chosen, passed_over=tuple(_line(verdict) for verdict in newer))
+    return chosen, tuple(_line(verdict) for verdict in newer)
 
 
 def _line(verdict: Fit) -> str:

@@ -12,7 +12,7 @@ from provision.knowledge.frameworks import FRAMEWORKS
 from provision.model.quoting import Code, write_xml
 from provision.model.verdict import ProofResult
 from provision.planning.overview import Entry, mark_words, proof_words, size_words
-from provision.wording import duration
+from provision.wording import count, duration
 
 WIDTH, HEIGHT = 480, 160
 LEFT, RIGHT, TOP, BOTTOM = 56, 470, 14, 130
@@ -99,22 +99,19 @@ def page(entry: Entry, use: str) -> dict[str, object]:
 def plots(entry: Entry) -> list[tuple[str, Code]]:
     """The history of throughput and accuracy, if there was more than one proof; and throughput by ranks, if they differ."""
     passed = [proof for proof in entry.proofs if proof.verdict.passed]
-    speeds = [(p.date, p.verdict.figures.images_per_second) for p in passed if p.verdict.figures.images_per_second]
-    accuracies = [(p.date, 100 * p.verdict.figures.accuracy) for p in passed if p.verdict.figures.accuracy is not None]
-    drawn = []
-    if len(speeds) > 1:
-        drawn.append(("Images per second of each proof", line_plot(speeds, "images per second by date")))
-    if len(accuracies) > 1:
-        drawn.append(("Accuracy of each proof, %", line_plot(accuracies, "accuracy in percent by date")))
+    figures = [(proof.date, proof.verdict.figures) for proof in passed]
+    speeds = [(date, one.images_per_second) for date, one in figures if one.images_per_second]
+    accuracies = [(date, 100 * one.accuracy) for date, one in figures if one.accuracy is not None]
     best: dict[int, float] = {}
-    for proof in passed:
-        ranks, speed = proof.verdict.figures.ranks, proof.verdict.figures.images_per_second
-        if speed:
-            best[ranks] = max(speed, best.get(ranks, 0.0))
-    if len(best) > 1:
-        points = [(f"{ranks} rank{'s' * (ranks != 1)}", speed) for ranks, speed in sorted(best.items())]
-        drawn.append(("Images per second by ranks", line_plot(points, "images per second by ranks")))
-    return drawn
+    for _, one in figures:
+        best[one.ranks] = max(one.images_per_second or 0.0, best.get(one.ranks, 0.0))
+    by_ranks = [(count(ranks, "rank"), speed) for ranks, speed in sorted(best.items()) if speed]
+    plotted = (
+        ("Images per second of each proof", "images per second by date", speeds),
+        ("Accuracy of each proof, %", "accuracy in percent by date", accuracies),
+        ("Images per second by ranks", "images per second by ranks", by_ranks),
+    )
+    return [(title, line_plot(points, label)) for title, label, points in plotted if len(points) > 1]
 
 
 def _proof(proof: ProofResult) -> tuple[str, str, str]:

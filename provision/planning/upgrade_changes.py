@@ -155,7 +155,6 @@ def record_diff(
 
 
 def _of_proof(record: Record) -> dict[str, str]:
-    """The figures of the proof."""
     figures = record.verdict.verdict.figures
     values = {
         "ranks": figures.ranks,

@@ -216,11 +216,6 @@ class ProofSettings:
     slowdown: Share = 0.2
     accuracy_loss: Share = 0.02
 
-    @property
-    def ranks(self) -> int:
-        """The number of ranks on all nodes."""
-        return self.nodes * self.ranks_per_node
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arch:

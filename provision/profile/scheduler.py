@@ -1,13 +1,12 @@
 """A site's batch system (`[scheduler]`)."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from provision.profile.patterns import Option
 from provision.profile.reader import Key, Reader
 
 SchedulerName = Literal["none", "slurm", "pbs", "cobalt"]
-SCHEDULERS: tuple[SchedulerName, ...] = get_args(SchedulerName)
 GpuSpelling = Literal["none", "gres", "gpus", "gpus-per-node", "gpus-per-task"]
 # The keys of `[archs.<arch>.job]` that a site can require or forbid.
 JobKey = Literal["account", "partition", "qos", "constraint", "filesystems", "memory", "time"]

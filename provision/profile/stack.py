@@ -108,7 +108,7 @@ class Stack:
     @property
     def uses_cuda_of_site(self) -> bool:
         """Whether an arch with GPUs must provide CUDA: something is compiled with it, or the framework does not bring it."""
-        return self.horovod is not None or not self.framework.interface.brings_cuda
+        return self.horovod is not None or not self.framework.interface.brings
 
     @property
     def frameworks(self) -> tuple[FrameworkInterface, ...]:

@@ -92,7 +92,7 @@ def _horovod(report: Report, expectation: Expectation, resolve: Callable[[str], 
     flags, metadata = horovod.part("flags"), horovod.part("metadata").get(framework.name)
     extensions, mapped = horovod.texts("extensions"), report.texts("mapped_objects")
     loaded = any(resolve(path) in mapped for path in extensions)
-    wanted = dict(expectation.versions)[framework.package]
+    wanted, prints_mpi = dict(expectation.versions)[framework.package], "[X] MPI" in str(horovod.get("check_build"))
     return [
         judged(
             "framework built in",
@@ -103,9 +103,8 @@ def _horovod(report: Report, expectation: Expectation, resolve: Callable[[str], 
         ),
         judged(
             "MPI built in",
-            bool(flags.get("mpi_built")) and "[X] MPI" in str(horovod.get("check_build")),
-            f"mpi_built is {flags.get('mpi_built')}, check-build prints "
-            + ("[X] MPI" if "[X] MPI" in str(horovod.get("check_build")) else "no MPI"),
+            bool(flags.get("mpi_built")) and prints_mpi,
+            f"mpi_built is {flags.get('mpi_built')}, check-build prints {'[X] MPI' if prints_mpi else 'no MPI'}",
         ),
         judged("Gloo left out", not flags.get("gloo_built"), f"gloo_built is {flags.get('gloo_built')}"),
     ]
@@ -165,8 +164,7 @@ def _horovod_gpu(
         judged(
             "NCCL built in",
             bool(flags.get("cuda_built")) and nccl == planned.nccl_version,
-            f"planned NCCL {planned.nccl_version}, nccl_built is {nccl or 'none'}, "
-            f"cuda_built is {flags.get('cuda_built')}",
+            f"planned NCCL {planned.nccl_version}, nccl_built is {nccl or 'none'}, cuda_built is {flags.get('cuda_built')}",
         ),
         judged(
             "linked NCCL",

@@ -7,7 +7,7 @@ from provision.machine.configuration import shipped
 from provision.machine.files.disk import is_file
 from provision.machine.files.tables import read_cells, read_combinations
 from provision.machine.probes.offer import offer_here, offer_of_profile
-from provision.planning.solver import Choice, Offer, choose, judge_stack, missing_in_profile
+from provision.planning.solver import Fit, Offer, choose, judge_stack, missing_in_profile
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import Stack, Wish
@@ -23,7 +23,7 @@ def offer_for(site: Site, arch: Arch) -> Offer:
     return offer_here(site, arch, tuple(minors))
 
 
-def choose_stack(site: Site, arch: Arch, wish: Wish) -> Choice:
+def choose_stack(site: Site, arch: Arch, wish: Wish) -> tuple[Fit, tuple[str, ...]]:
     """The stack that a stack with ranges means on this arch.
 
     Raises:

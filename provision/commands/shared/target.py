@@ -180,8 +180,8 @@ def make_target(site: Site, arch: str | None, stack: str | None, backend: Backen
     else:
         from provision.commands.shared.offer import choose_stack  # it looks at this machine and compares all stacks
 
-        choice = choose_stack(site, found, wish)
-        chosen, passed_over = choice.verdict.stack, choice.passed_over
+        verdict, passed_over = choose_stack(site, found, wish)
+        chosen = verdict.stack
     if backend is not None:
         chosen = dataclasses.replace(chosen, backend=backend)
     return Target(site=site, arch=found, stack=chosen, store=store, passed_over=passed_over)

@@ -47,7 +47,7 @@ class FrameworkInterface:
     cpu_distributions: frozenset[str] = frozenset()
     """Those of `distributions` whose wheels have no kernels for GPUs: they never use one."""
     brings: tuple[str, ...] = ()
-    """How the names of the libraries of CUDA begin that come with its wheels; none if modules of the site provide CUDA."""
+    """How the names of CUDA's libraries begin that come with its wheels (a node needs a driver only); none if modules do that."""
     oldest_capability: tuple[tuple[tuple[int, ...], int], ...] = ()
     """Pairs: from this version on, the wheels have no code for GPUs older than this compute capability, as Spack spells it."""
     gpu_families: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: {"x86_64": ()})
@@ -68,11 +68,6 @@ class FrameworkInterface:
     """Finds the paths of files in its wheels that are in the language of a newer Python, and are imported there only."""
     cuda_folder: tuple[str, str] | None = None
     """The variable with which it finds the CUDA of a module, and the words in front of the folder."""
-
-    @property
-    def brings_cuda(self) -> bool:
-        """Whether CUDA, cuDNN and NCCL come with its wheels, so that a node needs only a driver."""
-        return bool(self.brings)
 
     @property
     def of_horovod(self) -> str:

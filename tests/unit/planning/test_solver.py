@@ -47,8 +47,8 @@ def chosen(
     wished: Wish, *stacks: Stack, offer: Offer = HERE, cells: tuple[Cell, ...] = ()
 ) -> tuple[str, tuple[str, ...]]:
     """The name of the chosen stack, and the lines about those that were passed over."""
-    choice = choose(wished, stacks, offer, KNOWN, cells)
-    return choice.verdict.stack.name, choice.passed_over
+    verdict, passed_over = choose(wished, stacks, offer, KNOWN, cells)
+    return verdict.stack.name, passed_over
 
 
 def cell(version: str, failed: str = "") -> Cell:
@@ -165,8 +165,8 @@ def test_of_one_version_the_measured_stack_is_chosen() -> None:
 
 def test_the_chosen_stack_is_built_with_a_python_that_was_wished_for() -> None:
     both = stack_of("2.15.1", "3.11", "3.10")
-    choice = choose(wish(python="<3.11"), [both], HERE, KNOWN, ())
-    assert (choice.verdict.minor, choice.verdict.stack.pythons) == ("3.10", ("3.10",))
+    verdict, _ = choose(wish(python="<3.11"), [both], HERE, KNOWN, ())
+    assert (verdict.minor, verdict.stack.pythons) == ("3.10", ("3.10",))
 
 
 def test_stacks_for_another_kind_of_arch_are_not_passed_over() -> None:
