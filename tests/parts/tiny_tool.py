@@ -35,7 +35,7 @@ from provision.machine.submission import follow, submit
 from provision.model.event import Event, Listener
 from provision.model.operation import Prove
 from provision.model.request import Request
-from provision.model.space import Space
+from provision.planning.preflight import Space
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import Stack

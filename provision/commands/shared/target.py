@@ -19,7 +19,7 @@ from provision.model.layout import EnvironmentId
 from provision.model.plan import Plan
 from provision.model.record import backend_of, expected_seconds
 from provision.model.request import Request
-from provision.model.space import Space
+from provision.planning.preflight import Space
 from provision.profile.arch import Arch
 from provision.profile.choices import BackendName
 from provision.profile.site import Site

@@ -22,7 +22,7 @@ from provision.machine.root.store import Store
 from provision.model.facts import Existing, Facts
 from provision.model.layout import EnvironmentId
 from provision.model.lock import Lock
-from provision.model.space import Space, space_of_earlier, space_of_wheels, usual_space
+from provision.planning.preflight import Space, space_of_earlier, space_of_wheels, usual_space
 from provision.profile.arch import Arch
 from provision.profile.site import Site
 from provision.profile.stack import Stack

@@ -12,7 +12,7 @@ from provision.machine.configuration.shipped import load_stack
 from provision.machine.root.observe import needed_space
 from provision.model.layout import EnvironmentId
 from provision.model.lock import Lock, parse_lock
-from provision.model.space import BYTECODE, COMPILATION, MARGIN, USUAL
+from provision.planning.preflight import BYTECODE, COMPILATION, MARGIN, USUAL
 
 COMPILED = load_stack("tensorflow-2.15.1")
 PLAIN = dataclasses.replace(COMPILED, horovod=None, compiled=())

@@ -12,14 +12,16 @@ from provision.errors import Fault, PlanError
 from provision.machine.configuration import shipped
 from provision.machine.configuration.search_path import known
 from provision.model.facts import Cpu, Existing, Folder, SpackFacts
-from provision.model.space import USUAL, space_of_earlier, space_of_wheels
 from provision.planning.planner import make_plan
 from provision.planning.preflight import (
+    USUAL,
     blockers,
     closed_faults,
     gpu_faults,
     network_faults,
     place_faults,
+    space_of_earlier,
+    space_of_wheels,
 )
 from provision.profile.site import Site
 
