@@ -62,7 +62,7 @@ def modulefile(
             ("PROVISION_ENVIRONMENT", str(environment)),
             # Not part of the identity: `horovodrun`, which is switched off, prints it in its hint.
             *((("PROVISION_LAUNCHER", launcher),) if launcher and draft.horovod else ()),
-            *loaded_environ(request, facts),
+            *loaded_environ(request.arch, request.stack, gpu),
         ),
         facts=tuple((name, text) for name, text in facts_shown.items() if text),
         packages=tuple((name, pin.version) for name in SEARCHED if (pin := request.lock.pin(name))),

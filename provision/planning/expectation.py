@@ -21,7 +21,7 @@ def inspections(
     that loads triton as the second of them ends with a segmentation fault (torch 2.14.1 with triton 3.8.0).
     """
     gpu, stack = gpu_of(request, facts), request.stack
-    found = []
+    loaded, found = loaded_environ(request.arch, stack, gpu), []
     for framework in stack.frameworks:
         first = framework is stack.framework.interface
         horovod = stack.horovod is not None and (first or framework.name in stack.beside)
@@ -48,7 +48,7 @@ def inspections(
             math=required_library(request.arch, stack) if first else None,
         )
         # The inspection runs before there is a modulefile.
-        selected = tuple(pair for pair in loaded_environ(request, facts) if pair[0] == framework.onednn_switch)
+        selected = tuple(pair for pair in loaded if pair[0] == framework.onednn_switch)
         launcher = request.site.launcher_to_node(request.arch)
         found.append(Inspect(command=Command(argv=argv, environ=selected, launcher=launcher), expectation=expectation))
     return tuple(found)

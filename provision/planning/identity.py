@@ -43,7 +43,8 @@ def gpu_of(request: Request, facts: Facts) -> GpuFacts | None:
 
 def identity(request: Request, facts: Facts, python: Interpreter, draft: Draft) -> dict[str, str]:
     """Everything that decides the environment: the planner's part, and the backend's."""
-    arch, stack, target = request.arch, request.stack, facts.target_of(request.arch.target)
+    arch, stack, gpu = request.arch, request.stack, gpu_of(request, facts)
+    target = facts.target_of(arch.target)
     parts = {
         "recipe": RECIPE,
         **({"backend": stack.backend} if stack.backend != BACKENDS[0] else {}),
@@ -55,11 +56,11 @@ def identity(request: Request, facts: Facts, python: Interpreter, draft: Draft) 
         "framework": f"{stack.framework.package} {stack.framework.version}",
         "module": stack.module,
         "module environment": " ".join(
-            f"{name}={shlex.quote(value)}" for name, value in loaded_environ(request, facts)
+            f"{name}={shlex.quote(value)}" for name, value in loaded_environ(arch, stack, gpu)
         ),
         **({"deliver": " ".join((arch.deliver, *arch.deliver_with))} if arch.deliver != "files" else {}),
         **dict(library_path(arch)),
-        **_gpu_parts(request, gpu_of(request, facts)),
+        **_gpu_parts(request, gpu),
         **draft.identity,
     }
     known = [name for name in ORDER if name in parts]
@@ -72,14 +73,13 @@ def environment_id(identity: Mapping[str, str]) -> EnvironmentId:
     return EnvironmentId(identity["arch"], name, version, fingerprint(identity))
 
 
-def loaded_environ(request: Request, facts: Facts) -> tuple[tuple[str, str], ...]:
+def loaded_environ(arch: Arch, stack: Stack, gpu: GpuFacts | None) -> tuple[tuple[str, str], ...]:
     """The variables that the modulefile sets in addition to the backend's. Those of the profile come last, so that they win."""
-    gpu, arch = gpu_of(request, facts), request.arch
-    of_gpu = request.stack.framework.interface.cuda_environ(gpu.cuda_home) if gpu else ()
+    of_gpu = stack.framework.interface.cuda_environ(gpu.cuda_home) if gpu else ()
     own = dict(arch.environ)
     return (
-        *library_environ(arch, request.stack),
-        *request.stack.environ,
+        *library_environ(arch, stack),
+        *stack.environ,
         *module_environ(arch),
         *(pair for pair in of_gpu if pair[0] not in own),
         *arch.environ,

@@ -9,10 +9,9 @@ from provision.horovod.flags import build_environ, gpu_environ
 from provision.knowledge.frameworks.tensorflow import TENSORFLOW
 from provision.launch.launchers import launch_argv
 from provision.launch.modules import reset_lines, unload_lines
-from provision.launch.rank_threads import module_environ
 from provision.model.facts import GpuFacts
 from provision.model.quoting import bash
-from provision.planning.identity import library_environ, library_path
+from provision.planning.identity import library_path, loaded_environ
 from provision.profile.arch import Arch
 from provision.profile.choices import BACKENDS
 from provision.profile.site import Site
@@ -54,14 +53,7 @@ def outline(site: Site, arch: Arch, stack: Stack, directives: tuple[str, ...]) -
         "prove": (_prove(site, arch, stack),),
         "threads": _threads(site, arch, stack),
         "module sets": tuple(
-            f"{name}={value}"
-            for name, value in (
-                *library_environ(arch, stack),
-                *stack.environ,
-                *module_environ(arch),
-                *arch.environ,
-                *library_path(arch),
-            )
+            f"{name}={value}" for name, value in (*loaded_environ(arch, stack, None), *library_path(arch))
         ),
         "job": directives,
         "strategies": tuple(

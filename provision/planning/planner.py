@@ -40,24 +40,20 @@ def make_plan(request: Request, facts: Facts, existing: Existing) -> Plan:
     prefix = str(layout.prefix(environment))
     construction = draft.construct(layout, environment, existing, json.dumps(decided, indent=1) + "\n")
     asked = inspections(request, facts, python, construction, prefix)
-    arch = request.arch
-    only = arch.deliver == "image-only"
-    pack = Pack(mount_with=arch.deliver_with, only=only) if arch.deliver != "files" else None
-    deliver = str(layout.images(environment) / DELIVER) if pack else None
-    proof = prove_operation(site, request.arch, stack, request.programs_folder, prefix, deliver)
+    arch, images = request.arch, layout.images(environment)
+    pack = Pack(mount_with=arch.deliver_with, only=arch.deliver == "image-only") if arch.deliver != "files" else None
+    deliver = str(images / DELIVER) if pack else None
+    proof = prove_operation(site, arch, stack, request.programs_folder, prefix, deliver)
     published = existing.pointers.get(environment.pointer)
     last = last_rows(asked, proof, stack.module, construction.proved, pack=pack, publish=request.publish)
-    rows = (*construction.rows, *last)
-    steps = decide_steps(rows, existing, environment, publish=request.publish)
+    steps = decide_steps((*construction.rows, *last), existing, environment, publish=request.publish)
     return Plan(
         site=site.name,
         stack=stack.name,
         environment=environment,
         prefix=prefix,
         identity=decided,
-        modulefile=modulefile(
-            request, facts, python, draft, environment, prefix, decided, str(layout.images(environment))
-        ),
+        modulefile=modulefile(request, facts, python, draft, environment, prefix, decided, str(images)),
         abi_key=draft.wheels.get("horovod"),
         wheels=tuple(draft.wheels.values()),
         not_fetched=construction.not_fetched,
