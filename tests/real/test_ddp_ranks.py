@@ -67,7 +67,8 @@ def program_with(folder: Path, text: str) -> Path:
     """The program with changes: `text` changes the class `Ddp`."""
     program = folder / "changed.py"
     start = f"import os, sys\nsys.path.insert(0, {str(PROGRAMS)!r})\nimport ddp\nfrom ddp import Ddp\n"
-    program.write_text(f"{start}{text}\nddp.main(Ddp, 'changed', ddp.add_arguments)\n")
+    more = "lambda parser: ddp.add_communication(parser, ('AUTO', 'GLOO'), '')"
+    program.write_text(f"{start}{text}\nddp.main(Ddp, 'changed', {more})\n")
     return program
 
 

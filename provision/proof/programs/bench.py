@@ -129,19 +129,6 @@ class Bench:
         self.compare(what, everybody[: mine.size], mine, 0.0)
 
 
-def parse_args(argv=None):
-    """Read the command line."""
-    parser = argparse.ArgumentParser(
-        description="Prove by numbers that Horovod averages gradients; write one JSON report per process.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the reports; should be empty")
-    parser.add_argument("--seed", type=int, default=1)
-    add_gpu_argument(parser)
-    parser.add_argument("--only", action="append", metavar="CHECK", help="run only this check; may be repeated")
-    return parser.parse_args(argv)
-
-
 def run_check(bench, function):
     """Run one check and return its record."""
     started = time.time()
@@ -196,5 +183,13 @@ def prove(args, report, checks, make):
 
 def main(checks, make):
     """Run the proof with these checks; the exit code is 0 or 1."""
-    args = parse_args()
+    parser = argparse.ArgumentParser(
+        description="Prove by numbers that Horovod averages gradients; write one JSON report per process.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("--out", required=True, metavar="DIR", help="folder for the reports; should be empty")
+    parser.add_argument("--seed", type=int, default=1)
+    add_gpu_argument(parser)
+    parser.add_argument("--only", action="append", metavar="CHECK", help="run only this check; may be repeated")
+    args = parser.parse_args()
     return run("the proof", args.out, lambda report: prove(args, report, checks, make))

@@ -17,7 +17,7 @@ import os
 
 from cluster import Watchdog, meet, place, unset_proxies
 from pytorch_rank import TorchTrial, import_torch, take_device
-from trial import add_stall_argument, main
+from trial import add_communication, main
 
 INTERFACE = "GLOO_SOCKET_IFNAME"
 
@@ -105,16 +105,10 @@ class Ddp(TorchTrial):
         self.dist.destroy_process_group()
 
 
-def add_arguments(parser):
-    """The arguments that only this program has."""
-    parser.add_argument(
-        "--communication",
-        choices=("AUTO", "GLOO", "NCCL", "MPI"),
-        default="AUTO",
-        help="the backend of torch.distributed; AUTO is NCCL on GPUs and gloo on CPUs",
-    )
-    add_stall_argument(parser)
-
-
 if __name__ == "__main__":
-    main(Ddp, "Train a small network on several ranks under DDP; one JSON report per process.", add_arguments)
+    words = "the backend of torch.distributed; AUTO is NCCL on GPUs and gloo on CPUs"
+    main(
+        Ddp,
+        "Train a small network on several ranks under DDP; one JSON report per process.",
+        lambda parser: add_communication(parser, ("AUTO", "GLOO", "NCCL", "MPI"), words),
+    )

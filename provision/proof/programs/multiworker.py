@@ -23,7 +23,7 @@ import socket
 
 from cluster import Watchdog, exchange, meet, most_tasks, place, port_base, tf_config, unset_proxies
 from tensorflow_rank import DistributedTrial, import_tensorflow, take_devices
-from trial import add_stall_argument, main, weights_sha256
+from trial import add_communication, main, weights_sha256
 
 PEER_BYTES = 256
 """The number of bytes for the name of a worker when the workers exchange their names."""
@@ -215,11 +215,9 @@ class MultiWorker(DistributedTrial):
         self.mean([1.0])
 
 
-def add_arguments(parser):
-    """The arguments that only this program has."""
-    parser.add_argument("--communication", choices=("AUTO", "RING", "NCCL"), default="AUTO", help="how workers reduce")
-    add_stall_argument(parser)
-
-
 if __name__ == "__main__":
-    main(MultiWorker, "Train a small Keras network on several workers; one JSON report per process.", add_arguments)
+    main(
+        MultiWorker,
+        "Train a small Keras network on several workers; one JSON report per process.",
+        lambda parser: add_communication(parser, ("AUTO", "RING", "NCCL"), "how workers reduce"),
+    )

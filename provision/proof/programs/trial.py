@@ -222,16 +222,7 @@ class Trial:
 
 
 def main(trial, description, add_arguments=None):
-    """Run the training of a program as `trial(args, report)`; the exit code is 0 or 1."""
-    parser = argument_parser(description)
-    if add_arguments:
-        add_arguments(parser)
-    args = parser.parse_args()
-    sys.exit(run("the proof", args.out, lambda report: trial(args, report).train()))
-
-
-def argument_parser(description):
-    """The arguments of every training program; the defaults suit the shipped `digits.npz`."""
+    """Run the training of a program as `trial(args, report)`; the exit code is 0 or 1. The defaults suit our `digits.npz`."""
     parser = argparse.ArgumentParser(description=description, allow_abbrev=False)
     parser.add_argument("--data", required=True, metavar="FILE.npz", help="images in the layout of mnist.npz")
     parser.add_argument("--out", required=True, metavar="DIR", help="folder for the reports; should be empty")
@@ -242,11 +233,15 @@ def argument_parser(description):
     )
     parser.add_argument("--seed", type=int, default=1, help="seed of the shards and, with the rank, of the weights")
     add_gpu_argument(parser)
-    return parser
+    if add_arguments:
+        add_arguments(parser)
+    args = parser.parse_args()
+    sys.exit(run("the proof", args.out, lambda report: trial(args, report).train()))
 
 
-def add_stall_argument(parser):
-    """Add the option of programs whose processes nobody ends if one of them waits for ever."""
+def add_communication(parser, choices, words):
+    """Add the options of programs whose processes find each other, and that nobody ends if one of them waits for ever."""
+    parser.add_argument("--communication", choices=choices, default="AUTO", help=words)
     parser.add_argument(
         "--stall", type=positive, default=180, help="seconds without progress after which a process ends"
     )
