@@ -3,7 +3,7 @@
 The planner knows no backend by name. A stack's key `backend` names one, and `backend_for` returns the function `draft` of
 `backends/<name>/draft.py`. `venv` makes virtual environments, and `spack` makes Spack environments. A backend must provide:
 
-- its name in `profile.stack.BACKENDS`; a test holds that each has a folder here;
+- its name in `profile.choices.BACKENDS`; a test holds that each has a folder here;
 - `draft`: what it would build from a request and the facts of a machine. The draft's `identity` has everything that decides
   its part of an environment (locks, patches, versions of its tools): the fingerprint is computed from that, so an environment
   is built again exactly if something in it changes. It also names the compiler, the MPI and Horovod, for `module help`;

@@ -2,7 +2,7 @@
 
 The name of a field is its key, its default is the default, and its annotation says what the value must be: `str`, `int`,
 `float`, `bool`, a `Literal`, `X | None`, `tuple[X, ...]`, `tuple[X, Y]`, `frozenset[X]`, `Mapping[str, X]`, a dataclass (a
-table), or a class that has `parse` (text). `Annotated` adds what is below: a pattern, `AtLeast`, `Rule`, and so on. A method
+table), or a class that has `parse` (text). `Annotated` adds what is below: a pattern, `AtLeast`, `FormRule`, and so on. A method
 `add_faults(table)` of a dataclass records the faults of values that do not fit each other. Modules of such dataclasses do not
 import annotations from `__future__`: to evaluate them as texts would take three times as long as to read a profile.
 

@@ -149,7 +149,7 @@ def one_of(*options: Option) -> Group:
 
 
 def verb(name: str, *parts: Option | Group, **more: Any) -> CommandOptions:
-    """A verb without sub-verbs; `more` are other fields of `Command`."""
+    """A verb without sub-verbs; `more` are other fields of `CommandOptions`."""
     return subverb(name, dict(VERBS)[name], *parts, run=f"{name}:run", **more)
 
 

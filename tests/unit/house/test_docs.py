@@ -13,6 +13,9 @@ TEXT = (ROOT / "docs" / "dev" / "requirements.md").read_text(encoding="utf-8")
 ROWS = re.findall(r"^\| (S\d\.\d+) \| (.+?) \| (.+) \|$", TEXT, re.MULTILINE)
 # How many requirements each page has.
 NUMBERS = {"S0": 38, "S1": 48, "S2": 38, "S3": 22, "S4": 35}
+KEYS = "".join(
+    (ROOT / "docs" / "reference" / f"{page}.md").read_text(encoding="utf-8") for page in ("profile", "stacks")
+)
 SOURCES = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "provision").rglob("*.py"))
 TEST_FILES = {path.name: path for path in (ROOT / "tests").rglob("test_*.py")}
 TESTS = "".join(path.read_text(encoding="utf-8") for path in TEST_FILES.values())
@@ -80,8 +83,17 @@ def test_every_file_test_and_name_in_the_table_exists() -> None:
                 assert (ROOT / name).is_file(), f"{number}: {name}"
             elif re.fullmatch(r"[\w/]+\.py", name):
                 assert (ROOT / "provision" / name).is_file(), f"{number}: {name}"
-            elif re.fullmatch(r"[a-z_]+\.\w*_\w+", name):
-                assert name.rpartition(".")[2] in SOURCES + TEXT, f"{number}: {name}"
+            elif re.fullmatch(r"\w+\.\w+", name) and not name.endswith((".json", ".cfg")) and name != "model.save":
+                assert is_defined(*name.split(".")), f"{number}: {name}"
+
+
+def is_defined(where: str, name: str) -> bool:
+    """Whether a module, a class, or a table of a profile or stack of this name has what is named."""
+    if re.search(rf"^#.*\[[\w.<>]*{where}\b", KEYS, re.MULTILINE) and f"| `{name}` |" in KEYS:
+        return True
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "provision").rglob(f"{where}.py")]
+    texts += re.findall(rf"^class {where}\b.*?(?=^\S)", SOURCES, re.MULTILINE | re.DOTALL)
+    return any(re.search(rf"\b(?:def|class) {name}\b|^ *{name}\b.*[:=]", text, re.MULTILINE) for text in texts)
 
 
 def test_the_glossary_has_every_word_once() -> None:
