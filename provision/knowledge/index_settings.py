@@ -1,14 +1,11 @@
 """The variables that decide how pip, uv and downloads reach the package index: mirrors, proxies and certificates.
 
-Their values can hold passwords and tokens; how a secret is recognised from outside is here too: by the name of its variable, or
-as a part of an address.
+Their values can hold passwords and tokens.
 
 Sources: `pip install --help`; the page "Environment variables" of uv; curl(1).
 """
 
 from __future__ import annotations
-
-import re
 
 # The part after `PIP_` or `UV_`.
 INSTALLER_SETTINGS = (
@@ -22,30 +19,6 @@ OTHERS = (
     *("no_proxy", "NO_PROXY", "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
     *("SSL_CLIENT_CERT", "NETRC"),
 )
-
-
-# `TOKENIZERS_PARALLELISM` of Hugging Face is not a token.
-SECRET_NAME = re.compile(
-    r"TOKEN(?!IZ)|SECRET|PASSW|PASSPHRASE|CREDENTIAL|JWT|API_?KEY|ACCESS_?KEY|_KEYS?$|_PAT$|_PASS$|_PWD$|^SSHPASS$"
-    r"|CONNECTION_STRING",
-    re.IGNORECASE,
-)
-ADDRESS_WITH_USER = re.compile(r"://[^\s/?#]*@")
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether the name of a variable says that its value is a secret."""
-    return SECRET_NAME.search(name) is not None
-
-
-def has_user(text: str) -> bool:
-    """Whether a text has an address with a user, who may have a password."""
-    return "@" in text and ADDRESS_WITH_USER.search(text) is not None
-
-
-def holds_user(address: str) -> bool:
-    """Whether an address has a user, who may have a password; a file that others can read must not have it."""
-    return "@" in address.rpartition("://")[2]
 
 
 def is_installer_setting(name: str) -> bool:

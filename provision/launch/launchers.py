@@ -10,7 +10,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from provision.errors import ConfigError
-from provision.knowledge.index_settings import is_index_setting, is_secret_name
+from provision.knowledge.index_settings import is_index_setting
+from provision.knowledge.secret_names import is_secret_name
 from provision.model.child_environ import holds_secret
 from provision.model.quoting import words
 from provision.profile.arch import Launcher

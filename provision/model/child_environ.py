@@ -13,7 +13,8 @@ import os.path
 from collections.abc import Mapping
 from typing import Literal
 
-from provision.knowledge.index_settings import PROXIES, has_user, is_index_setting, is_installer_setting, is_secret_name
+from provision.knowledge.index_settings import PROXIES, is_index_setting, is_installer_setting
+from provision.knowledge.secret_names import has_user, is_secret_name
 
 Needs = Literal["nothing", "index", "everything"]
 """What a program needs of the secrets of the user:

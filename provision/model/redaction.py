@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote_to_bytes
 
-from provision.knowledge.index_settings import PROXIES, has_user, is_index_setting, is_secret_name
+from provision.knowledge.index_settings import PROXIES, is_index_setting
+from provision.knowledge.secret_names import has_user, is_secret_name
 
 HIDDEN = "***"
 # A short text, a word or a number: nobody recognises a secret in it, but it stands in many messages.

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from provision.errors import ConfigError
-from provision.knowledge.index_settings import holds_user
+from provision.knowledge.secret_names import holds_user
 from provision.profile.provenance import walk
 from provision.profile.site import BLANK, find_faults
 from provision.wording import nearest

@@ -24,7 +24,7 @@ from typing import Annotated, Any, Literal, TypeVar, Union, cast, get_args, get_
 
 from provision.errors import ConfigError
 from provision.knowledge.container_options import VARIABLES, is_no
-from provision.knowledge.index_settings import holds_user, is_secret_name
+from provision.knowledge.secret_names import holds_user, is_secret_name
 from provision.profile.patterns import CONTROL, Form, show_controls
 from provision.wording import count, nearest
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 from provision.errors import ConfigError
-from provision.knowledge.index_settings import holds_user
+from provision.knowledge.secret_names import holds_user
 from provision.profile.absolute import NodePath, Root
 from provision.profile.arch import Arch, Launcher
 from provision.profile.container import Container, Runtime
