@@ -5,13 +5,13 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from provision.commands.shared.beneath import (
+from provision.commands.shared.environments import find_environment, site_and_store
+from provision.commands.shared.ground import (
     Ground,
     ground_of_environment,
     ground_of_modules,
     ground_of_venv,
 )
-from provision.commands.shared.environments import find_environment, site_and_store
 from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.parsers import command_line
 from provision.commands.shared.typos import refuse_unused

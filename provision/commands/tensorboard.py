@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from provision.commands.shared.beneath import script_in
 from provision.commands.shared.environments import find_environment, read_store
+from provision.commands.shared.ground import script_in
 from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.parsers import command_line
 from provision.errors import CommandError, ConfigError

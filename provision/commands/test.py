@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.commands.shared.environments import arch_of, find_environment, read_store
+from provision.commands.shared.environments import arch_of, find_environment, published_record, read_store
 from provision.commands.shared.following import follow_jobs
 from provision.commands.shared.hints import complete_error
 from provision.commands.shared.outcome import Args, Outcome
@@ -27,7 +27,7 @@ from provision.machine.files.disk import exists, write
 from provision.machine.install.ranks import Ranks, loaded_environment
 from provision.machine.probes.provided import provided_environment
 from provision.machine.programs.shell import environ, which
-from provision.machine.root.completing import needed_subject, published_record
+from provision.machine.root.completing import needed_subject
 from provision.machine.root.entries import read_proofs
 from provision.machine.root.event_file import to_all, to_file
 from provision.machine.root.store import Store

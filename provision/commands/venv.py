@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from provision.commands.kernel import KernelWish, install_for_venv
-from provision.commands.shared.beneath import check_venv, ground_of_environment, ground_of_modules
 from provision.commands.shared.environments import find_environment, read_store, set_by_module
+from provision.commands.shared.ground import check_venv, ground_of_environment, ground_of_modules
 from provision.commands.shared.outcome import Args, Outcome
 from provision.errors import EXIT_FAILED, EXIT_OK, CommandError, ConfigError
 from provision.jobs.script import provided_lines

@@ -11,7 +11,6 @@ import functools
 from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 
-from provision.commands.shared.beneath import check_venv
 from provision.commands.shared.environments import (
     arch_below,
     describe_arch,
@@ -20,6 +19,7 @@ from provision.commands.shared.environments import (
     set_by_module,
     site_and_store,
 )
+from provision.commands.shared.ground import check_venv
 from provision.commands.shared.hints import complete_result, complete_with
 from provision.commands.shared.outcome import Args, Outcome
 from provision.commands.shared.typos import refuse_other_than_one, refuse_unused

@@ -1,4 +1,7 @@
-"""The request to a scheduler, for every kind of job: the values of the arch's profile, or those given for this job. Pure."""
+"""The request to a scheduler, for every kind of job, and what the jobs that prepare a container share. Pure.
+
+It has the values of the arch's profile, or those that were given for this job.
+"""
 
 from __future__ import annotations
 

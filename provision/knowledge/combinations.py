@@ -1,4 +1,4 @@
-"""What goes with what: releases of frameworks, CUDA, MPI and CPU targets, each fact with its source and how sure it is.
+"""What goes with what (frameworks, CUDA, MPI, CPU targets): facts with their sources, and what was measured.
 
 `combinations.toml` holds the rows. A fact of which we are sure may refuse a build; of another one a user is warned. What was
 really built and proved is in `compatibility.json`, and is better evidence than every row: one cell per line, the result of one

@@ -1,7 +1,7 @@
-"""The record of an environment that passed its proof: what was built, from what, where and when, and the proof.
+"""The record of an environment that passed its proof, the receipts of its steps, and what they say of the next build.
 
-Also the receipts of its steps, each of which is done, on which host, in how many seconds, and what it found; and how long a build
-will take, from the seconds in the records of earlier builds.
+A record says what was built, from what, where and when, and the proof. A receipt says that a step is done, on which host, in how
+many seconds, and what it found. From the seconds in the records of earlier builds comes how long a build will take.
 """
 
 from collections.abc import Collection, Iterable, Mapping

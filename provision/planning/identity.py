@@ -1,4 +1,4 @@
-"""What decides an environment, as text: the same identity gives the same fingerprint, and so the same prefix. Pure."""
+"""What decides an environment, what its module sets included, as text: the same identity gives the same prefix. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Everything that would make a build fail, each with its fix, and the space that a build needs. Pure: it judges facts."""
+"""Everything that would make a build fail, each with its fix, and the space that a build needs. Pure."""
 
 from __future__ import annotations
 

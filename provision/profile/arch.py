@@ -1,4 +1,4 @@
-"""An arch: one kind of node at a site (`[archs.<arch>]`), with its tables: GPUs, launcher, jobs, queues and their limits."""
+"""An arch: one kind of node at a site (`[archs.<arch>]`), with all its tables: compiler, MPI, node, GPUs, jobs …"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
 """Whether the figures of a proof are those of the same environment before: its own history is the reference. Pure.
 
 ReFrame compares the figures of a test with references that a site writes by hand; here the earlier proofs are the reference.
-`provision test --all` prints both as a table.
+`proof_table` is what `provision test --all` prints of both.
 """
 
 from __future__ import annotations

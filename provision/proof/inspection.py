@@ -1,6 +1,6 @@
-"""Compares an environment with its plan: judges the report of `proof/programs/inspect_env.py`. Pure.
+"""Compares an environment with its plan: the report of `proof/programs/inspect_env.py`, and its compiled libraries. Pure.
 
-And the libraries that were compiled for it, before the smoke test: what they need, where they search, for which CPU.
+Of a library: what it needs, where it searches, and for which CPU it was compiled; that is judged before the smoke test.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Checks of the training: shards and batches of the data, weights, restart, loss and accuracy. Pure.
+"""Checks of the training (shards and batches, weights, restart, loss, accuracy), and of the numerical proof. Pure.
 
-And of the numerical proof: each process compares its own figures with those of one process on the concatenated batches. Here it
+In a numerical proof each process compares its own figures with those of one process on the concatenated batches. Here it
 is decided whether all processes did so with the same result.
 """
 

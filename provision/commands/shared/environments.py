@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from provision.commands.shared.outcome import Args
-from provision.errors import ConfigError
+from provision.errors import ConfigError, PlanError
 from provision.machine.configuration import shipped
 from provision.machine.probes.look_around import cpu
 from provision.machine.programs.shell import absolute, environ, expand_home
+from provision.machine.root.completing import hint_to_complete
 from provision.machine.root.store import Store
 from provision.machine.terminal.console import say
 from provision.model.layout import EnvironmentId, Layout
+from provision.model.record import Record
 from provision.model.trust import Sharing
 from provision.profile.arch import Arch
 from provision.profile.site import Site
@@ -139,3 +141,20 @@ def set_by_module(variable: str) -> str:
 def of_other_archs(others: Sequence[EnvironmentId]) -> list[str]:
     """The evidence that an arch has no environments: those of the other archs."""
     return [f"of another arch: {env}" for env in others] or ["the site has no environments"]
+
+
+def published_record(store: Store, env: EnvironmentId, site: Site, retry: str) -> Record:
+    """The record of an environment that users load; `retry` is a command, with `%s` for the one that they load instead.
+
+    Raises:
+        PlanError: they do not load it.
+    """
+    record, published = store.record(env), store.pointers().get(env.pointer)
+    if record is not None and published == str(env):
+        return record
+    if published:
+        loads, hint = f": its module loads `{published}`", f"`{retry % published}`"
+    else:
+        loads, hint = "", f"`provision publish --site {site.typed} {env}` publishes it"
+    hint = hint if published or record else hint_to_complete(store, env, site)
+    raise PlanError(f"`{env}` is not published{loads}", hint=hint)

@@ -17,10 +17,10 @@ from provision.commands.shared.outcome import Outcome, envelope
 from provision.commands.shared.parsers import command_line, options_in, parse
 from provision.commands.shared.typos import refuse_verb
 from provision.errors import EXIT_OK, ConfigError, Interruption, ProvisionError
-from provision.machine.configuration.search_path import refuse_mistyped
-from provision.machine.files.disk import disk_error, write_temporary
+from provision.machine.configuration.search_path import named_folder
+from provision.machine.files.disk import disk_error, is_folder, write_temporary
 from provision.machine.programs.secrets_here import secrets_here
-from provision.machine.programs.shell import default_site, set_umask
+from provision.machine.programs.shell import default_site, environ, set_umask
 from provision.machine.terminal import console
 from provision.machine.terminal.console import discard_stdout, replace_unknown_characters, say, show_error
 
@@ -190,3 +190,18 @@ def _bug(words: Sequence[str], error: Exception, as_json: bool) -> int:
         log=path,
     )
     return report(words, bug, as_json)
+
+
+def refuse_mistyped() -> None:
+    """Raise a `ConfigError` for a variable of the tool whose value means nothing: nobody would know that it has no effect."""
+    folder, installer = named_folder(), environ().get("PROVISION_INSTALLER", "")
+    if folder and not is_folder(folder):
+        raise ConfigError(
+            f"`PROVISION_CONFIG` names `{folder}`, which is no folder",
+            hint="`export PROVISION_CONFIG=/PATH` of the folder that contains `sites`, or `unset PROVISION_CONFIG`",
+        )
+    if installer not in ("", "pip", "uv"):
+        raise ConfigError(
+            f"`PROVISION_INSTALLER` is `{installer}`, and must be `pip` or `uv`",
+            hint="`export PROVISION_INSTALLER=pip`, or `unset PROVISION_INSTALLER`",
+        )

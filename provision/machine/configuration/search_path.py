@@ -112,20 +112,3 @@ def folders(path: str) -> list[str]:
             return sorted(entry.name for entry in entries if entry.is_dir() and not entry.name.startswith("."))
     except OSError:
         return []
-
-
-def refuse_mistyped() -> None:
-    """Raise a `ConfigError` for a variable of the tool whose value means nothing: nobody would know that it has no effect."""
-    from provision.errors import ConfigError  # with what the first words need not
-
-    folder, installer = named_folder(), os.environ.get("PROVISION_INSTALLER", "")
-    if folder and not os.path.isdir(folder):
-        raise ConfigError(
-            f"`PROVISION_CONFIG` names `{folder}`, which is no folder",
-            hint="`export PROVISION_CONFIG=/PATH` of the folder that contains `sites`, or `unset PROVISION_CONFIG`",
-        )
-    if installer not in ("", "pip", "uv"):
-        raise ConfigError(
-            f"`PROVISION_INSTALLER` is `{installer}`, and must be `pip` or `uv`",
-            hint="`export PROVISION_INSTALLER=pip`, or `unset PROVISION_INSTALLER`",
-        )

@@ -1,4 +1,4 @@
-"""Run programs. The only importer of subprocess.
+"""Run programs, and what interrupts them: Ctrl-C, a signal, the end of a job's time. The only importer of subprocess.
 
 A program gets an argv, never a shell string, and those variables of an explicit environment that it needs
 (`model/child_environ.py`). Its output goes to a log line by line; the last

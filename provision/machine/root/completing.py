@@ -6,12 +6,12 @@ import contextlib
 import shlex
 from pathlib import Path
 
-from provision.errors import PlanError, StoreError
+from provision.errors import StoreError
 from provision.machine.probes.look_around import cpu
 from provision.machine.root.sealing import read_description
 from provision.machine.root.store import Store
 from provision.model.layout import EnvironmentId
-from provision.model.record import Record, backend_of
+from provision.model.record import backend_of
 from provision.profile.choices import BACKENDS
 from provision.profile.site import Site
 
@@ -57,20 +57,3 @@ def hint_to_complete(store: Store, env: EnvironmentId, site: Site) -> str:
     if arch is not None and arch.target == "native" and cpu().target != env.arch:
         where = f" on a machine with the CPU `{env.arch}`"
     return f"`{command_to_complete(store, env, site)}`{where} completes it"
-
-
-def published_record(store: Store, env: EnvironmentId, site: Site, retry: str) -> Record:
-    """The record of an environment that users load; `retry` is a command, with `%s` for the one that they load instead.
-
-    Raises:
-        PlanError: they do not load it.
-    """
-    record, published = store.record(env), store.pointers().get(env.pointer)
-    if record is not None and published == str(env):
-        return record
-    if published:
-        loads, hint = f": its module loads `{published}`", f"`{retry % published}`"
-    else:
-        loads, hint = "", f"`provision publish --site {site.typed} {env}` publishes it"
-    hint = hint if published or record else hint_to_complete(store, env, site)
-    raise PlanError(f"`{env}` is not published{loads}", hint=hint)

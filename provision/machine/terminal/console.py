@@ -1,4 +1,4 @@
-"""Messages for people, on stderr: lines and errors. stdout is for data.
+"""The streams of this process: messages for people on stderr, questions on stdin, data on stdout.
 
 A stream whose encoding lacks our marks gets ASCII, and a closed pipe gets nothing.
 """

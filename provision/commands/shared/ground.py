@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from provision.commands.shared.environments import read_store
+from provision.commands.shared.environments import published_record, read_store
 from provision.commands.shared.outcome import Args
 from provision.errors import ConfigError, PlanError
 from provision.jobs.environment_script import EnvironmentScript, in_environment, on_modules
@@ -18,7 +18,6 @@ from provision.machine.install import make_own_venv
 from provision.machine.install.make_own_venv import read_venv
 from provision.machine.probes.provided import ProvidedPython, provided_python
 from provision.machine.programs.shell import absolute, environ
-from provision.machine.root.completing import published_record
 from provision.machine.root.store import Store
 from provision.model.check import Check
 from provision.model.layout import EnvironmentId
