@@ -157,11 +157,11 @@ def parse_acl(content: bytes) -> AccessList:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sharing:
-    """Who writes and reads below a root, as the profile `origin` says: whoever may write there is an admin.
+    """Who may write and read below a root, as the profile at `origin` says.
 
-    `group` is the Unix group of the admins, `readers` the one whose members may enter besides them (None: every user).
-    With `lenient` the owner of the root may go on although others may write there: to take something from users must always be
-    possible.
+    `group` is the Unix group of the admins: whoever may write there is one. The members of the group `readers` may only read;
+    without it every user may. With `lenient` the owner of the root goes on although others may write there: it must always be
+    possible to take something from users.
     """
 
     group: str | None = None
