@@ -186,8 +186,8 @@ def test_an_interruption_ends_all_programs_that_run_together(run: Run) -> None:
     assert time.monotonic() - began < 30
     assert (run.events[-1].kind, run.events[-1].text) == ("failed", "interrupted")
     for log in ("compile", "compile-b"):
-        _, pid, end = run.log(log).splitlines()
-        assert end.startswith("# interrupted after") and not Path("/proc", pid).exists()
+        _, *pids, end = run.log(log).splitlines()  # the second may end before it has printed its own
+        assert end.startswith("# interrupted after") and not any(Path("/proc", pid).exists() for pid in pids)
 
 
 def test_a_second_run_of_a_step_begins_a_new_log(run: Run) -> None:
